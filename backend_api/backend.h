@@ -1,6 +1,8 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <string_view>
 
 #include "absl/status/statusor.h"
 #include "backend_api/checkpoint.h"
@@ -8,6 +10,7 @@
 #include "backend_api/migration_endpoint.h"
 #include "backend_api/object_store.h"
 #include "backend_api/row_store.h"
+#include "backend_api/unit_changes.h"
 #include "backend_api/unit_reader.h"
 #include "base/metrics_sink.h"
 #include "kvstore_api/dataset.h"
@@ -24,6 +27,7 @@ struct Capabilities {
   bool waits = false;
   /// Datasets are on shards, which operators open and move: rows on mod shards, other shapes on ID shards.
   bool shards = false;
+  bool changes = false;  ///< Keeps changes (DatasetSpec::keep_changes_ms): implements ReadChanges.
   /// CreateDataset is one atomic step, and replaces what a create of that name has left that nobody heard
   /// of: a dataset without data. So the layer above need not note a create before it begins.
   bool creates_at_once = false;
@@ -74,6 +78,22 @@ class Backend {
   /// Opens an existing dataset to be read as a whole, whether it migrates or not (unit_reader.h).
   [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<UnitReader>> OpenUnits(const DatasetSpec& spec) {
     return absl::UnimplementedError("backend: '" + spec.backend + "' does not read datasets as units");
+  }
+
+  /// Returns the position of somebody who begins to follow the changes of a dataset. FAILED_PRECONDITION if
+  /// it keeps none.
+  [[nodiscard]] virtual absl::StatusOr<std::string> StartChanges(const DatasetSpec& spec,
+                                                                 ChangesFrom /*from*/) {
+    return absl::UnimplementedError("backend: '" + spec.backend + "' does not keep changes");
+  }
+  /// Returns the changes behind a position that this backend has returned: every write of a client that was
+  /// acknowledged, at least once, and those of each unit in order. None if there are none yet: does not wait.
+  /// OUT_OF_RANGE if some of what is behind the position is not kept any more, or was lost: nothing is left
+  /// out silently.
+  [[nodiscard]] virtual absl::StatusOr<UnitChanges> ReadChanges(const DatasetSpec& spec,
+                                                                std::string_view /*position*/,
+                                                                const ChangeLimits& /*limits*/) {
+    return absl::UnimplementedError("backend: '" + spec.backend + "' does not keep changes");
   }
 
   /// Opens a dataset, which may be absent, as a side of a migration. One worker at a time has one.

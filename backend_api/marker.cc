@@ -17,6 +17,7 @@ constexpr char kScanInOrder = 'o';
 constexpr char kMapping = 'm';
 constexpr char kObjectScan = 'i';
 constexpr char kMappingScan = 'p';
+constexpr char kChanges = 'c';
 
 // CRC-64/XZ.
 using Crc64 = boost::crc_optimal<64, 0x42F0E1EBA9EA3693, ~uint64_t{0}, ~uint64_t{0}, true, true>;
@@ -184,6 +185,18 @@ absl::StatusOr<MappingPosition> OpenMappingScanMarker(uint64_t incarnation, std:
   if (body->size() != 2 * sizeof(uint64_t)) return Refused();
   return MappingPosition{.from = ReadBigEndian<uint64_t>(*body),
                          .to = ReadBigEndian<uint64_t>(std::string_view(*body).substr(sizeof(uint64_t)))};
+}
+
+std::string SealChangesToken(uint64_t incarnation, std::string_view position) {
+  return Seal(Header(kChanges).append(position), RowScope(incarnation, ""));
+}
+
+absl::StatusOr<std::string> OpenChangesToken(uint64_t incarnation, std::string_view token) {
+  auto body = Open(kChanges, RowScope(incarnation, ""), token);
+  if (body.ok()) return body;
+  return absl::InvalidArgumentError(
+      "from: must be a token that changes of this dataset have, begin, or now; this one belongs to another "
+      "dataset, or was changed");
 }
 
 }  // namespace kvstore

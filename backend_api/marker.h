@@ -24,6 +24,9 @@ std::string SealMappingMarker(uint64_t incarnation, uint64_t from, bool descendi
 std::string SealObjectScanMarker(uint64_t incarnation, uint64_t next);
 std::string SealMappingScanMarker(uint64_t incarnation, const MappingPosition& next);
 
+/// The token of a change (KVStore::ReadChanges): a backend's position, as it is.
+std::string SealChangesToken(uint64_t incarnation, std::string_view position);
+
 /// INVALID_ARGUMENT for a token that was not sealed for the same arguments, or was changed since.
 absl::StatusOr<RowPosition> OpenRowMarker(uint64_t incarnation, std::string_view row,
                                           std::string_view marker);
@@ -32,5 +35,6 @@ absl::StatusOr<MappingEntry> OpenMappingMarker(uint64_t incarnation, uint64_t fr
                                                std::string_view marker);
 absl::StatusOr<uint64_t> OpenObjectScanMarker(uint64_t incarnation, std::string_view marker);
 absl::StatusOr<MappingPosition> OpenMappingScanMarker(uint64_t incarnation, std::string_view marker);
+absl::StatusOr<std::string> OpenChangesToken(uint64_t incarnation, std::string_view token);
 
 }  // namespace kvstore

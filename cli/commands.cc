@@ -36,6 +36,7 @@ void AddCommands(CLI::App& app, Globals& globals) {
   AddImportCommand(app, globals);
   AddExportCommand(app, globals);
   AddReportCommands(app, globals);
+  AddChangesCommand(app, globals);
   AddExecCommand(app, globals);
   AddServeCommand(app, globals);
   AddMigrateCommands(app, globals);

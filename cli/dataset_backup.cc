@@ -65,6 +65,8 @@ DatasetSpec RestoreDataset(const Globals& globals, const backup::Manifest& manif
   if (spec.shape == Shape::kObjects) spec.type = FreeType(*router, kept.type);
   spec.incarnation = 0;
   spec.table.clear();
+  // Nobody has followed this one.
+  spec.keep_changes_ms = 0;
   ProgressBar bar("restore", "bytes");
   OrFail(keeper.CreateDataset(spec, [&](const DatasetSpec& made, Backend& on) {
     auto endpoint = on.OpenForMigration(made);

@@ -27,6 +27,7 @@ struct Settings {
   std::optional<uint32_t> max_versions;
   std::optional<uint64_t> ttl_ms;
   std::string durability;
+  std::optional<uint64_t> keep_changes_ms;
 
   /// creates  Whether a setting that is left out has its default; else it stays as it is.
   void AddTo(CLI::App& command, bool creates) {
@@ -43,8 +44,13 @@ struct Settings {
                         "What an acknowledged write survives: the death of the process, or also a power loss",
                         "process"))
         ->check(CLI::IsMember({"process", "machine"}));
+    TakeDuration(command.add_option(
+        "--keep-changes-ms", keep_changes_ms,
+        with_default("How long changes are kept for kv changes; 0: they are not recorded", "0")));
   }
-  DatasetChange ToChange() const { return {max_versions, ttl_ms, ParseDurability(durability)}; }
+  DatasetChange ToChange() const {
+    return {max_versions, ttl_ms, ParseDurability(durability), keep_changes_ms};
+  }
 };
 
 void PrintDone(const Globals& globals, const std::string& done) {
@@ -107,7 +113,11 @@ void AddAlter(CLI::App& group, Globals& globals) {
     Settings settings;
   };
   auto args = std::make_shared<Arguments>();
-  CLI::App* alter = group.add_subcommand("alter", "Change settings, with immediate effect");
+  CLI::App* alter =
+      group.add_subcommand("alter",
+                           "Change settings, with immediate effect: lowering --max-versions or --ttl-ms "
+                           "hides old cells at once, and they "
+                           "are removed within a day; raising one shows again what is not removed yet");
   alter->add_option("name", args->name)->required();
   args->settings.AddTo(*alter, /*creates=*/false);
   alter->footer("Example: kv dataset alter events --max-versions 10 --ttl-ms 30d");
@@ -210,6 +220,9 @@ void AddShow(CLI::App& group, Globals& globals) {
       table.Add({"cells expire after", TimeToLive(spec)});
     }
     table.Add({"durability", std::string(Name(spec.durability))});
+    if (spec.keep_changes_ms != 0) {
+      table.Add({"changes are kept", fmt::format("{} ms", spec.keep_changes_ms)});
+    }
     table.Add({"compression", std::string(Name(spec.compression))});
     table.Add(
         {"blob threshold", spec.blob_threshold == 0 ? "none" : fmt::format("{} bytes", spec.blob_threshold)});

@@ -33,6 +33,7 @@ Json DatasetToJson(const DatasetSpec& spec) {
   if (spec.shape == Shape::kObjects) json["type"] = spec.type;
   if (!spec.engine.empty()) json["engine"] = spec.engine;
   if (!spec.table.empty()) json["table"] = spec.table;
+  if (spec.keep_changes_ms != 0) json["keep_changes_ms"] = spec.keep_changes_ms;
   return json;
 }
 
@@ -43,6 +44,7 @@ DatasetChange DatasetChangeFromFields(JsonFields& fields) {
   }
   change.ttl_ms = fields.OptionalUint("ttl_ms", 0, kMaxTimestamp);
   change.durability = ReadChoice(fields, "durability", &ParseDurability, "\"process\" or \"machine\"");
+  change.keep_changes_ms = fields.OptionalUint("keep_changes_ms", 0, kMaxTimestamp);
   return change;
 }
 

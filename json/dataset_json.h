@@ -9,8 +9,8 @@
 namespace kvstore {
 
 /// Returns {"dataset", "shape", "backend", "type" (objects only), "max_versions", "ttl_ms", "durability",
-/// "compression", "blob_threshold", "engine" and "table" (if they are set)}: all settings but the
-/// incarnation.
+/// "compression", "blob_threshold", "engine", "table" and "keep_changes_ms" (if they are set)}: all settings
+/// but the incarnation.
 Json DatasetToJson(const DatasetSpec& spec);
 
 /// Reads the settings that may be given when a dataset is created; absent fields keep their defaults.

@@ -1,22 +1,71 @@
 #include "json_api/answers.h"
 
 #include <nlohmann/json.hpp>
+#include <string>
+#include <variant>
 
 #include "backend_api/outcome.h"
 #include "json/bytes_json.h"
 
 namespace kvstore::json_api {
 
+namespace {
+
+Json CellsToJson(std::span<const Cell> cells) {
+  Json list = Json::array();
+  for (const Cell& cell : cells) {
+    list.push_back({{"timestamp", cell.timestamp}, {"value", BytesToJson(cell.value)}});
+  }
+  return list;
+}
+
+absl::StatusOr<Json> StoredDocument(std::string_view text) {
+  auto data = ParseStoredJson(text);
+  if (!data.ok()) return absl::DataLossError("a stored object is not JSON");
+  return data;
+}
+
+absl::Status AddChange(const RowChange& change, Json& json) {
+  json["row"] = BytesToJson(change.row);
+  if (change.column) json["column"] = BytesToJson(*change.column);
+  json["cells"] = CellsToJson(change.cells);
+  if (change.more) json["more"] = true;
+  return absl::OkStatus();
+}
+
+absl::Status AddChange(const ObjectChange& change, Json& json) {
+  json["object_id"] = std::to_string(change.id);
+  json["data"] = nullptr;
+  if (!change.data) return absl::OkStatus();
+  auto data = StoredDocument(*change.data);
+  if (!data.ok()) return data.status();
+  json["data"] = *std::move(data);
+  json["timestamp"] = change.timestamp;
+  return absl::OkStatus();
+}
+
+absl::Status AddChange(const MappingChange& change, Json& json) {
+  json["from"] = std::to_string(change.from);
+  json["to"] = std::to_string(change.to);
+  json["sequence"] = change.sequence ? Json(*change.sequence) : Json();
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 Json ItemsToJson(std::span<const Item> items) {
   Json list = Json::array();
   for (const Item& item : items) {
-    Json cells = Json::array();
-    for (const Cell& cell : item.cells) {
-      cells.push_back({{"timestamp", cell.timestamp}, {"value", BytesToJson(cell.value)}});
-    }
-    list.push_back({{"column", BytesToJson(item.column)}, {"cells", std::move(cells)}});
+    list.push_back({{"column", BytesToJson(item.column)}, {"cells", CellsToJson(item.cells)}});
   }
   return list;
+}
+
+absl::StatusOr<Json> ChangeToJson(const Change& change) {
+  Json json = {{"token", change.token}, {"at", change.at_ms}};
+  const absl::Status added = std::visit([&](const auto& what) { return AddChange(what, json); }, change.what);
+  if (!added.ok()) return added;
+  return json;
 }
 
 Json ScannedRowToJson(const ScannedRow& row) {
@@ -30,8 +79,8 @@ Json RowToJson(std::string_view key, const Row& row) {
 }
 
 absl::StatusOr<Json> ObjectToJson(const Object& object) {
-  auto data = ParseStoredJson(object.data);
-  if (!data.ok()) return absl::DataLossError("a stored object is not JSON");
+  auto data = StoredDocument(object.data);
+  if (!data.ok()) return data;
   return Json{{"data", *std::move(data)}, {"timestamp", object.timestamp}};
 }
 

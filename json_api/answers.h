@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "json/json.h"
+#include "kvstore_api/changes.h"
 #include "kvstore_api/types.h"
 
 /// The JSON forms of answers, which are the same in `kv exec`, with --json and over HTTP.
@@ -23,6 +24,9 @@ absl::StatusOr<Json> ObjectsToJson(const ObjectPage& page);
 Json MappingToJson(const MappingPage& page);
 /// {"entries": [{"from", "to", "sequence"}], "marker"}
 Json MappingsToJson(const ScannedMappingPage& page);
+/// {"token", "at", ...}, with "row", "column" and "cells"; or "object_id", "data" and "timestamp"; or "from",
+/// "to" and "sequence". As ObjectToJson.
+absl::StatusOr<Json> ChangeToJson(const Change& change);
 /// A string, or null for an empty marker.
 Json MarkerToJson(std::string_view marker);
 /// Returns `answer` with "ok": true.

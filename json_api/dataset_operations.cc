@@ -1,6 +1,8 @@
 #include "json/bytes_json.h"
 #include "json/dataset_json.h"
+#include "json_api/answers.h"
 #include "json_api/operations.h"
+#include "kvstore_api/limits.h"
 
 namespace kvstore::json_api {
 namespace {
@@ -35,7 +37,7 @@ JsonForm CreateDatasetForm() {
           .request = {RequiredField("dataset", "Text"), OptionalField("shape", "Shape"),
                       OptionalField("backend", "Text"), OptionalField("type", "Uint"),
                       OptionalField("max_versions", "Uint"), OptionalField("ttl_ms", "Uint"),
-                      OptionalField("durability", "Durability")}};
+                      OptionalField("durability", "Durability"), OptionalField("keep_changes_ms", "Uint")}};
 }
 
 Answer AlterDataset(JsonFields& fields, KVStore& store) {
@@ -48,7 +50,8 @@ Answer AlterDataset(JsonFields& fields, KVStore& store) {
 JsonForm AlterDatasetForm() {
   return {.summary = "Changes settings of a dataset, at least one",
           .request = {RequiredField("dataset", "Text"), OptionalField("max_versions", "Uint"),
-                      OptionalField("ttl_ms", "Uint"), OptionalField("durability", "Durability")}};
+                      OptionalField("ttl_ms", "Uint"), OptionalField("durability", "Durability"),
+                      OptionalField("keep_changes_ms", "Uint")}};
 }
 
 Answer DropDataset(JsonFields& fields, KVStore& store) {
@@ -78,7 +81,7 @@ JsonForm GetDatasetForm() {
                      RequiredField("ttl_ms", "Uint"), RequiredField("durability", "Durability"),
                      RequiredField("compression", "Text"), RequiredField("blob_threshold", "Uint"),
                      OptionalField("type", "Uint"), OptionalField("engine", "Text"),
-                     OptionalField("table", "Text")}};
+                     OptionalField("table", "Text"), OptionalField("keep_changes_ms", "Uint")}};
 }
 
 Answer ListDatasets(JsonFields& fields, KVStore& store) {
@@ -129,6 +132,36 @@ JsonForm ListPartitionsForm() {
           .get = "/v1/datasets/{dataset}/partitions",
           .request = {RequiredField("dataset", "Text"), OptionalField("wanted", "Uint")},
           .answer = {RequiredField("partitions", "Partitions")}};
+}
+
+Answer ReadChanges(JsonFields& fields, KVStore& store) {
+  const std::string dataset = fields.String("dataset");
+  const std::string from = fields.OptionalString("from").value_or(std::string(kChangesFromBegin));
+  ChangeOptions options;
+  options.limit =
+      static_cast<uint32_t>(fields.OptionalUint("limit", 1, kMaxListEntries).value_or(options.limit));
+  if (auto status = fields.Finish(); !status.ok()) return status;
+  const auto page = store.ReadChanges(dataset, from, options);
+  if (!page.ok()) return page.status();
+  Json changes = Json::array();
+  for (const Change& change : page->changes) {
+    auto json = ChangeToJson(change);
+    if (!json.ok()) return json.status();
+    changes.push_back(*std::move(json));
+  }
+  Json answer = {{"changes", std::move(changes)}, {"token", page->token}};
+  if (page->complete_until_ms != 0) answer["complete_until"] = page->complete_until_ms;
+  return answer;
+}
+
+JsonForm ReadChangesForm() {
+  return {
+      .summary = "Returns changes of a dataset that keeps them, behind a token; none if there are none yet",
+      .get = "/v1/datasets/{dataset}/changes",
+      .request = {RequiredField("dataset", "Text"), OptionalField("from", "Text"),
+                  OptionalField("limit", "Uint")},
+      .answer = {RequiredField("changes", "Changes"), RequiredField("token", "Text"),
+                 OptionalField("complete_until", "Uint")}};
 }
 
 Answer Compact(JsonFields& fields, KVStore& store) {

@@ -37,7 +37,11 @@ constexpr char kValues[] = R"({
 constexpr char kData[] = R"({
 "Datasets": {"type": "array", "items": {"type": "object", "required": ["dataset", "shape", "backend"], "properties": {
   "dataset": "@Text", "shape": "@Shape", "backend": "@Text", "max_versions": "@Uint", "ttl_ms": "@Uint", "durability": "@Durability",
-  "compression": "@Text", "blob_threshold": "@Uint", "type": "@Uint", "engine": "@Text", "table": "@Text"}}},
+  "compression": "@Text", "blob_threshold": "@Uint", "type": "@Uint", "engine": "@Text", "table": "@Text", "keep_changes_ms": "@Uint"}}},
+"Changes": {"type": "array", "items": {"type": "object", "required": ["token", "at"], "properties": {
+  "token": "@Text", "at": "@Timestamp", "row": "@Bytes", "column": "@Bytes", "cells": "@Cell*", "more": "@Flag", "object_id": "@Uint",
+  "data": {"description": "null: it is gone", "anyOf": ["@Document", {"type": "null"}]}, "timestamp": "@Timestamp", "from": "@Uint", "to": "@Uint",
+  "sequence": {"description": "null: it is gone", "anyOf": ["@Uint", {"type": "null"}]}}}},
 "Partitions": {"type": "array", "items": {"type": "object", "required": ["name"], "properties": {
   "name": "@Text", "start_row": "@Bytes", "end_row": "@Bytes", "partition": "@Text", "start_id": "@Uint", "end_id": "@Uint"}}},
 "PutItems": {"type": "array", "minItems": 1, "items": {"type": "object", "required": ["column", "value"], "properties": {

@@ -105,6 +105,10 @@ absl::Status Validate(const DatasetSpec& spec) {
     return absl::InvalidArgumentError(
         fmt::format("ttl_ms: {} is out of range 0..{}", spec.ttl_ms, kMaxTimestamp));
   }
+  if (spec.keep_changes_ms > kMaxTimestamp) {
+    return absl::InvalidArgumentError(
+        fmt::format("keep_changes_ms: {} is out of range 0..{}", spec.keep_changes_ms, kMaxTimestamp));
+  }
   if (spec.shape != Shape::kRows && (spec.max_versions != 1 || spec.ttl_ms != 0)) {
     return absl::InvalidArgumentError(fmt::format(
         "max_versions, ttl_ms: only datasets of shape rows have versions and a time to live, not {}", shape));
@@ -117,6 +121,7 @@ DatasetSpec Apply(const DatasetSpec& spec, const DatasetChange& change) {
   if (change.max_versions) changed.max_versions = *change.max_versions;
   if (change.ttl_ms) changed.ttl_ms = *change.ttl_ms;
   if (change.durability) changed.durability = *change.durability;
+  if (change.keep_changes_ms) changed.keep_changes_ms = *change.keep_changes_ms;
   return changed;
 }
 

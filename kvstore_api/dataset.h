@@ -32,6 +32,9 @@ struct DatasetSpec {
   uint32_t max_versions = 1;  ///< Rows: visible cells a column; 0 = unlimited. Other shapes: 1.
   uint64_t ttl_ms = 0;  ///< Rows: a cell expires when now > timestamp + ttl_ms; 0 = never. Other shapes: 0.
   Durability durability = Durability::kProcess;
+  /// How long (ms) the changes of the dataset are kept for those who follow it (KVStore::ReadChanges); 0:
+  /// they are not recorded. Only on backends that keep changes: embedded ones.
+  uint64_t keep_changes_ms = 0;
   Compression compression = Compression::kLz4;
   uint64_t blob_threshold =
       0;  ///< Values of at least this many bytes are kept apart from the keys; 0 = none are.
@@ -61,6 +64,8 @@ struct DatasetChange {
   std::optional<uint32_t> max_versions;
   std::optional<uint64_t> ttl_ms;
   std::optional<Durability> durability;
+  std::optional<uint64_t> keep_changes_ms;
+  friend bool operator==(const DatasetChange&, const DatasetChange&) = default;
 };
 
 /// The names used in JSON and on the command line: "rows", "machine", "lz4".

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "kvstore_api/changes.h"
 #include "kvstore_api/dataset.h"
 #include "kvstore_api/options.h"
 #include "kvstore_api/types.h"
@@ -68,6 +69,25 @@ class KVStore {
   /// progress  may be null. If it returns false: CANCELLED, and what was done stays done.
   [[nodiscard]] virtual absl::StatusOr<ReclaimResult> Compact(std::string_view dataset,
                                                               const Progress& progress) = 0;
+
+  /// Returns changes of a dataset that keeps them (DatasetSpec::keep_changes_ms): every write of a client
+  /// that was acknowledged, at least once, and those of each column, object or entry in the order of its
+  /// writes. Never waits: the page is empty if there are none yet. What expires or becomes surplus is no
+  /// change.
+  ///
+  /// from  a token of Change or ChangePage, with which anybody can go on, in any process and after any
+  /// restart;
+  ///       or kChangesFromBegin, kChangesFromNow.
+  ///
+  /// To have all of a dataset and then follow it, read a page from kChangesFromNow, scan the dataset, and go
+  /// on with the page's token.
+  ///
+  /// FAILED_PRECONDITION if the dataset keeps no changes. OUT_OF_RANGE if some behind the token are not kept
+  /// any more, or were lost with the last writes before a power failure: nothing is left out silently.
+  /// Whoever follows the dataset must then begin again.
+  [[nodiscard]] virtual absl::StatusOr<ChangePage> ReadChanges(std::string_view dataset,
+                                                               std::string_view from,
+                                                               const ChangeOptions& options) = 0;
 
   // ---- rows ----
 

@@ -65,6 +65,12 @@ absl::Status Migrator::CheckNewSide(const DatasetSpec& side, bool serves) const 
     return absl::FailedPreconditionError(fmt::format("backend: '{}' takes no part in migrations of {}",
                                                      side.backend, kvstore::Name(side.shape)));
   }
+  if (side.keep_changes_ms != 0) {
+    return absl::FailedPreconditionError(fmt::format(
+        "dataset: '{0}' keeps its changes, and they do not migrate with it: those who follow it must begin "
+        "again afterwards. kv dataset alter {0} --keep-changes-ms 0 ends that first",
+        side.name));
+  }
   const auto endpoint = (*backend)->OpenForMigration(side);
   if (!endpoint.ok()) return endpoint.status();
   const auto status = (*endpoint)->Status();

@@ -68,6 +68,14 @@ absl::Status CheckStillOwned(const CatalogContents& contents, const CatalogEntry
       mine.spec.name, mine.state == DatasetState::kCreating ? "created" : "dropped", mine.spec.name)));
 }
 
+/// INVALID_ARGUMENT if the dataset is to keep changes, and its backend cannot.
+absl::Status CheckKeepsChanges(const DatasetSpec& spec, const Capabilities& capabilities) {
+  if (spec.keep_changes_ms == 0 || capabilities.changes) return absl::OkStatus();
+  return absl::InvalidArgumentError(fmt::format(
+      "keep_changes_ms: backend '{}' does not keep changes; only embedded ones do, so it must be 0",
+      spec.backend));
+}
+
 }  // namespace
 
 // ---- operations that conflict ----
@@ -172,6 +180,7 @@ absl::Status CatalogKeeper::CompleteSpec(DatasetSpec& spec, const CatalogContent
     return absl::InvalidArgumentError(
         fmt::format("shape: backend '{}' does not store {}", spec.backend, Name(spec.shape)));
   }
+  if (auto status = CheckKeepsChanges(spec, (*backend)->capabilities()); !status.ok()) return status;
   std::set<uint32_t> taken;
   for (const CatalogEntry& entry : contents.entries) {
     const bool going = entry.state == DatasetState::kDropping;
@@ -390,8 +399,9 @@ absl::Status CatalogKeeper::AlterDataset(std::string_view name, const DatasetCha
     const auto found = directory_.Find(name);
     if (!found.ok()) return found.status();
     if (!(*found)->problem.ok()) return (*found)->problem;
-    if (!change.max_versions && !change.ttl_ms && !change.durability) {
-      return absl::InvalidArgumentError("alter: give at least one of max_versions, ttl_ms, durability");
+    if (change == DatasetChange()) {
+      return absl::InvalidArgumentError(
+          "alter: give at least one of max_versions, ttl_ms, durability, keep_changes_ms");
     }
     if (auto status = CheckNotMigrating(*FindEntry(*contents, name)); !status.ok()) return status;
     auto changed = std::make_shared<ServedDataset>(*found->dataset);
@@ -400,6 +410,11 @@ absl::Status CatalogKeeper::AlterDataset(std::string_view name, const DatasetCha
     const DatasetSpec& before = FindEntry(*contents, name)->spec;
     changed->spec = Apply(before, change);
     if (auto status = Validate(changed->spec); !status.ok()) return status;
+    // Another process may see another backend in front of the one that keeps them.
+    if (change.keep_changes_ms) {
+      if (auto status = CheckKeepsChanges(changed->spec, changed->backend->capabilities()); !status.ok())
+        return status;
+    }
     if (changed->spec != before) {
       if (auto status = BeginChange("alter", changed->spec, deadline, held); !status.ok()) {
         if (absl::IsAborted(status)) continue;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <variant>
+
 #include "backend_api/outcome.h"
 
 namespace kvstore::wire {
@@ -55,6 +57,7 @@ void ToWire(const DatasetSpec& spec, v1::Dataset& message) {
   message.set_max_versions(spec.max_versions);
   message.set_ttl_ms(spec.ttl_ms);
   message.set_durability(ToWire(spec.durability));
+  message.set_keep_changes_ms(spec.keep_changes_ms);
   message.set_compression(static_cast<v1::Compression>(spec.compression));
   message.set_blob_threshold(spec.blob_threshold);
   message.set_engine(spec.engine);
@@ -72,6 +75,7 @@ absl::StatusOr<DatasetSpec> FromWire(const v1::Dataset& message) {
   spec.type = message.type();
   if (message.has_max_versions()) spec.max_versions = message.max_versions();
   spec.ttl_ms = message.ttl_ms();
+  spec.keep_changes_ms = message.keep_changes_ms();
   const auto durability = FromWire(message.durability());
   if (!durability.ok()) return durability.status();
   spec.durability = *durability;
@@ -84,6 +88,85 @@ absl::StatusOr<DatasetSpec> FromWire(const v1::Dataset& message) {
   spec.incarnation = message.incarnation();
   spec.table = message.table();
   return spec;
+}
+
+// ---- changes ----
+
+namespace {
+
+void ToWire(RowChange change, v1::Change& message) {
+  v1::Change::Column& column = *message.mutable_column();
+  column.set_row(std::move(change.row));
+  column.set_more(change.more);
+  if (change.column) column.set_column(*std::move(change.column));
+  for (Cell& cell : change.cells) {
+    v1::Cell& one = *column.add_cells();
+    one.set_timestamp(cell.timestamp);
+    one.set_value(std::move(cell.value));
+  }
+}
+
+void ToWire(ObjectChange change, v1::Change& message) {
+  v1::Change::Object& object = *message.mutable_object();
+  object.set_id(change.id);
+  object.set_timestamp(change.timestamp);
+  if (change.data) object.set_data(*std::move(change.data));
+}
+
+void ToWire(const MappingChange& change, v1::Change& message) {
+  v1::Change::Mapping& mapping = *message.mutable_mapping();
+  mapping.set_from(change.from);
+  mapping.set_to(change.to);
+  if (change.sequence) mapping.set_sequence(*change.sequence);
+}
+
+RowChange FromWire(v1::Change::Column& message) {
+  RowChange change{
+      .row = std::move(*message.mutable_row()), .column = {}, .cells = {}, .more = message.more()};
+  if (message.has_column()) change.column = std::move(*message.mutable_column());
+  change.cells.reserve(static_cast<size_t>(message.cells_size()));
+  for (v1::Cell& cell : *message.mutable_cells()) {
+    change.cells.push_back({cell.timestamp(), std::move(*cell.mutable_value())});
+  }
+  return change;
+}
+
+ObjectChange FromWire(v1::Change::Object& message) {
+  ObjectChange change{.id = message.id(), .timestamp = message.timestamp(), .data = {}};
+  if (message.has_data()) change.data = std::move(*message.mutable_data());
+  return change;
+}
+
+MappingChange FromWire(const v1::Change::Mapping& message) {
+  MappingChange change{.from = message.from(), .to = message.to(), .sequence = {}};
+  if (message.has_sequence()) change.sequence = message.sequence();
+  return change;
+}
+
+}  // namespace
+
+void ToWire(Change change, v1::Change& message) {
+  message.set_token(std::move(change.token));
+  message.set_at_ms(change.at_ms);
+  std::visit([&](auto& what) { ToWire(std::move(what), message); }, change.what);
+}
+
+std::optional<Change> FromWire(v1::Change& message) {
+  Change change{.token = std::move(*message.mutable_token()), .at_ms = message.at_ms(), .what = {}};
+  switch (message.what_case()) {
+    case v1::Change::kColumn:
+      change.what = FromWire(*message.mutable_column());
+      return change;
+    case v1::Change::kObject:
+      change.what = FromWire(*message.mutable_object());
+      return change;
+    case v1::Change::kMapping:
+      change.what = FromWire(message.mapping());
+      return change;
+    case v1::Change::WHAT_NOT_SET:
+      break;
+  }
+  return std::nullopt;
 }
 
 // ---- rows ----

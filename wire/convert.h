@@ -2,6 +2,7 @@
 
 #include <grpcpp/support/status.h>
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -9,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "kvstore/v1/kvstore.pb.h"
+#include "kvstore_api/changes.h"
 #include "kvstore_api/dataset.h"
 #include "kvstore_api/kvstore.h"
 #include "kvstore_api/options.h"
@@ -30,6 +32,10 @@ absl::StatusOr<DatasetSpec> FromWire(const v1::Dataset& message);
 v1::Durability ToWire(Durability durability);
 /// INVALID_ARGUMENT for a number that names no durability.
 absl::StatusOr<Durability> FromWire(v1::Durability durability);
+
+void ToWire(Change change, v1::Change& message);
+/// nullopt for a message that says of nothing what it is now.
+std::optional<Change> FromWire(v1::Change& message);
 
 // ---- rows ----
 

@@ -38,8 +38,10 @@ absl::Status RemoteBackend::CreateDataset(const DatasetSpec& spec) {
 
 absl::Status RemoteBackend::AlterDataset(const DatasetSpec& spec) {
   if (auto status = CheckThere(spec); !status.ok()) return status;
-  return server_->AlterDataset(
-      spec.name, {.max_versions = spec.max_versions, .ttl_ms = spec.ttl_ms, .durability = spec.durability});
+  return server_->AlterDataset(spec.name, {.max_versions = spec.max_versions,
+                                           .ttl_ms = spec.ttl_ms,
+                                           .durability = spec.durability,
+                                           .keep_changes_ms = {}});
 }
 
 absl::Status RemoteBackend::DropDataset(const DatasetSpec& spec) {

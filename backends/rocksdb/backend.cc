@@ -2,15 +2,20 @@
 
 #include <fmt/format.h>
 
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
 #include <utility>
 
 #include "backends/rocksdb/describe.h"
+#include "backends/rocksdb/engine/change_log.h"
 #include "backends/rocksdb/engine/damage.h"
 #include "backends/rocksdb/objects/mapping_store.h"
 #include "backends/rocksdb/objects/object_store.h"
 #include "backends/rocksdb/rows/expired_filter.h"
 #include "backends/rocksdb/rows/reclaim.h"
 #include "backends/rocksdb/rows/row_store.h"
+#include "backends/rocksdb/units/changes.h"
 #include "backends/rocksdb/units/endpoint.h"
 #include "backends/rocksdb/units/gate_store.h"
 #include "backends/rocksdb/units/unit_reader.h"
@@ -25,7 +30,13 @@ rocks::FamilyHooks Hooks() {
               [](std::shared_ptr<rocks::FamilySettings> settings, std::shared_ptr<rocks::Trimmer> trimmer) {
                 return std::make_shared<rocks::ExpiredFilterFactory>(std::move(settings), std::move(trimmer));
               },
-          .opened = rocks::RestoreGate,
+          .opened = [](Engine& engine, Family& family) -> absl::Status {
+            if (auto status = rocks::RestoreGate(engine, family); !status.ok()) return status;
+            const absl::Status applied = rocks::ApplyChangeLog(engine, family);
+            // A store must open on a full disk. A log that is there opens without a write; one that could not
+            // be made has nothing that could be missed.
+            return absl::IsResourceExhausted(applied) ? absl::OkStatus() : applied;
+          },
           .trim =
               [](Engine& engine, const Family& family, const std::string& column) {
                 // The next compaction suggests again what fails here, on a full disk for example.
@@ -77,7 +88,7 @@ absl::Status RocksDbBackend::AlterDataset(const DatasetSpec& spec) {
   const auto family = Find(spec);
   if (!family.ok()) return family.status();
   (*family)->settings->Set(spec);
-  return absl::OkStatus();
+  return rocks::ApplyChangeLog(*engine_, **family);
 }
 
 namespace {
@@ -100,7 +111,17 @@ class EngineLog : public WriteLog {
 std::unique_ptr<WriteLog> RocksDbBackend::OpenWriteLog() { return std::make_unique<EngineLog>(engine_); }
 
 absl::Status RocksDbBackend::DropDataset(const DatasetSpec& spec) {
+  std::shared_ptr<rocks::ChangeLog> changes;
+  if (const auto family = engine_->FindFamily(spec.name)) {
+    const std::shared_lock lock(family->gate.mutex);
+    changes = family->gate.open_change_log();
+  }
   if (auto status = engine_->DropFamily(spec.name); !status.ok()) return status;
+  if (auto status = engine_->DropAuxiliaryFamily(rocks::ChangeLog::FamilyName(spec.name),
+                                                 changes ? changes->handle() : nullptr);
+      !status.ok()) {
+    return status;
+  }
   // A restore or a migration that was cut short leaves the state of the dataset. What has none is not written
   // to: a drop must be possible on a full disk.
   if (rocks::HasGate(*engine_, spec.incarnation)) {
@@ -108,6 +129,19 @@ absl::Status RocksDbBackend::DropDataset(const DatasetSpec& spec) {
   }
   if (spec.shape != Shape::kObjects) return absl::OkStatus();
   return rocks::RocksObjectStore::DropState(*engine_, spec.incarnation);
+}
+
+absl::StatusOr<std::string> RocksDbBackend::StartChanges(const DatasetSpec& spec, ChangesFrom from) {
+  const auto family = Find(spec);
+  if (!family.ok()) return family.status();
+  return rocks::StartChanges(**family, from);
+}
+
+absl::StatusOr<UnitChanges> RocksDbBackend::ReadChanges(const DatasetSpec& spec, std::string_view position,
+                                                        const ChangeLimits& limits) {
+  const auto family = Find(spec);
+  if (!family.ok()) return family.status();
+  return rocks::ReadChanges(*engine_, **family, spec.shape, position, limits);
 }
 
 absl::StatusOr<std::shared_ptr<RowStore>> RocksDbBackend::OpenRows(const DatasetSpec& spec) {

@@ -3,6 +3,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "backend_api/backend.h"
 #include "backends/rocksdb/engine/data_dir.h"
@@ -30,7 +31,12 @@ class RocksDbBackend : public Backend {
                                                               const Options& options);
 
   Capabilities capabilities() const override {
-    return {.rows = true, .objects = true, .mappings = true, .migration = true, .creates_at_once = true};
+    return {.rows = true,
+            .objects = true,
+            .mappings = true,
+            .migration = true,
+            .changes = true,
+            .creates_at_once = true};
   }
   absl::Status CreateDataset(const DatasetSpec& spec) override;
   absl::Status AlterDataset(const DatasetSpec& spec) override;
@@ -42,6 +48,9 @@ class RocksDbBackend : public Backend {
   absl::StatusOr<DatasetStats> Stats(const DatasetSpec& spec) override;
   absl::StatusOr<std::unique_ptr<UnitReader>> OpenUnits(const DatasetSpec& spec) override;
   absl::StatusOr<std::unique_ptr<MigrationEndpoint>> OpenForMigration(const DatasetSpec& spec) override;
+  absl::StatusOr<std::string> StartChanges(const DatasetSpec& spec, ChangesFrom from) override;
+  absl::StatusOr<UnitChanges> ReadChanges(const DatasetSpec& spec, std::string_view position,
+                                          const ChangeLimits& limits) override;
   absl::StatusOr<std::unique_ptr<Checkpoint>> MakeCheckpoint() override { return engine_->MakeCheckpoint(); }
   /// Opens the log of all writes, which is sent to a store of backups between two checkpoints.
   std::unique_ptr<WriteLog> OpenWriteLog();

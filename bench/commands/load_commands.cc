@@ -310,6 +310,7 @@ void AddTenants(CLI::App& group, Globals& globals) {
 void AddLoadCommands(CLI::App& group, Globals& globals) {
   AddSequences(group, globals);
   AddTenants(group, globals);
+  AddChangesCommand(group, globals);
   AddSteadyCommand(group, globals);
   auto options = std::make_shared<YcsbOptions>();
   CLI::App* ycsb = group.add_subcommand("ycsb",

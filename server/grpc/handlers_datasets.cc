@@ -1,3 +1,7 @@
+#include <algorithm>
+#include <utility>
+
+#include "kvstore_api/limits.h"
 #include "server/grpc/handlers.h"
 #include "wire/convert.h"
 
@@ -13,6 +17,7 @@ absl::Status Handle(KVStore& store, const v1::AlterDatasetRequest& request, v1::
   DatasetChange change;
   if (request.has_max_versions()) change.max_versions = request.max_versions();
   if (request.has_ttl_ms()) change.ttl_ms = request.ttl_ms();
+  if (request.has_keep_changes_ms()) change.keep_changes_ms = request.keep_changes_ms();
   if (request.has_durability()) {
     const auto durability = wire::FromWire(request.durability());
     if (!durability.ok()) return durability.status();
@@ -44,6 +49,21 @@ absl::Status Handle(KVStore& store, const v1::GetStatsRequest& request, v1::GetS
   if (!stats.ok()) return stats.status();
   response.set_approximate_bytes(stats->approximate_bytes);
   response.set_approximate_entries(stats->approximate_entries);
+  return absl::OkStatus();
+}
+
+absl::Status Handle(KVStore& store, const v1::ReadChangesRequest& request,
+                    v1::ReadChangesResponse& response) {
+  ChangeOptions options{.max_bytes = kMaxWireBytes};
+  if (request.has_limit()) options.limit = request.limit();
+  if (request.has_max_bytes()) {
+    options.max_bytes = static_cast<size_t>(std::min<uint64_t>(request.max_bytes(), kMaxWireBytes));
+  }
+  auto page = store.ReadChanges(request.dataset(), request.token(), options);
+  if (!page.ok()) return page.status();
+  for (Change& change : page->changes) wire::ToWire(std::move(change), *response.add_changes());
+  response.set_token(std::move(page->token));
+  response.set_complete_until_ms(page->complete_until_ms);
   return absl::OkStatus();
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <variant>
 
 #include "backend_api/batch_bytes.h"
 #include "backend_api/outcome.h"
@@ -228,6 +229,28 @@ absl::StatusOr<ObjectPage> CallerStore::ScanObjects(std::string_view dataset, co
   if (!page.ok()) return page;
   for (const Object& object : page->objects) {
     if (auto status = memory_.HoldDocument(object.data); !status.ok()) return status;
+  }
+  return page;
+}
+
+// ---- changes ----
+
+absl::StatusOr<ChangePage> CallerStore::ReadChanges(std::string_view dataset, std::string_view from,
+                                                    const ChangeOptions& options) {
+  ChangeOptions bounded = options;
+  bounded.max_bytes = Bounded(options.max_bytes);
+  auto page = router_.ReadChanges(dataset, from, bounded);
+  if (!page.ok()) return page;
+  for (const Change& change : page->changes) {
+    size_t bytes = 2 * change.token.size() + 8 * kJsonValueBytes;
+    if (const auto* row = std::get_if<RowChange>(&change.what)) {
+      bytes += 2 * row->row.size();
+      for (const Cell& cell : row->cells) bytes += 2 * cell.value.size() + 3 * kJsonValueBytes;
+    }
+    if (auto status = memory_.Hold(bytes); !status.ok()) return status;
+    const auto* const object = std::get_if<ObjectChange>(&change.what);
+    if (object == nullptr || !object->data) continue;
+    if (auto status = memory_.HoldDocument(*object->data); !status.ok()) return status;
   }
   return page;
 }

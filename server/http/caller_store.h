@@ -46,6 +46,8 @@ class CallerStore : public ForwardingStore {
 
   absl::StatusOr<std::vector<DatasetSpec>> ListDatasets() override;
   absl::StatusOr<ReclaimResult> Compact(std::string_view dataset, const Progress& progress) override;
+  absl::StatusOr<ChangePage> ReadChanges(std::string_view dataset, std::string_view from,
+                                         const ChangeOptions& options) override;
   absl::StatusOr<Row> GetRow(std::string_view dataset, std::string_view row,
                              const ReadOptions& options) override;
   absl::StatusOr<std::vector<absl::StatusOr<Row>>> GetRows(std::string_view dataset,

@@ -299,8 +299,10 @@ const std::set<std::string>& Harmless() {
   static const std::set<std::string> harmless = {
       "backup follow",
       "backup list",
+      "backup show",
       "backup verify",
       "bench",
+      "changes",
       "compact",
       "completion",
       "config check",

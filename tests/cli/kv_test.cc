@@ -221,6 +221,15 @@ TEST_F(KvCommand, BenchYcsbRunsEveryWorkload) {
   EXPECT_NE(Kv({"bench", "ycsb", "--workloads", "AX"}).err.find("'X' is none of ABCDEF"), std::string::npos);
 }
 
+TEST_F(KvCommand, BenchChangesComparesAppendsAndTellsTheDelay) {
+  const std::string out =
+      Ok({"--json", "bench", "changes", "--seconds", "0.05", "--rounds", "2", "--threads", "2"});
+  const auto report = nlohmann::json::parse(out);
+  for (const char* side : {"plain", "kept", "followed"}) EXPECT_GT(report[side]["ops_s"], 0) << side;
+  EXPECT_GT(report["kept_ratio"], 0);
+  EXPECT_GT(report["delay_ms"]["count"], 0);
+}
+
 TEST_F(KvCommand, BenchSequencesComparesPeersThatSayTheSame) {
   const std::string out = Ok({"--json", "bench", "sequences", "--users", "100", "--events", "8000",
                               "--seconds", "0.05", "--warm-up", "0", "--rounds", "2", "--threads", "2",

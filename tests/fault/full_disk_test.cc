@@ -10,8 +10,10 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <variant>
 
 #include "assembly/open_router.h"
+#include "kvstore_api/limits.h"
 #include "kvstore_api/open.h"
 #include "tests/support/processes.h"
 #include "tests/support/require.h"
@@ -28,6 +30,8 @@ namespace fs = std::filesystem;
 
 using testing::kCannotMount;
 using testing::MountSmallDisk;
+
+constexpr uint64_t kDayMs = 86'400'000;
 
 absl::Status Put(KVStore& store, int i, size_t bytes) {
   const std::string value = std::to_string(i) + std::string(bytes, 'v');
@@ -101,10 +105,14 @@ int FillAndFree(const fs::path& disk) {
 
 /// Opens a store with 20 rows, and 5 MB in tables of another dataset, and fills its disk to the last block.
 /// Null if that fails.
-std::unique_ptr<Router> OpenAndFill(const fs::path& disk) {
+///
+/// keep_ms  DatasetSpec::keep_changes_ms of both.
+std::unique_ptr<Router> OpenAndFill(const fs::path& disk, uint64_t keep_ms) {
   auto store = OpenRouter({.data = disk / "s"});
-  if (!store.ok() || !(*store)->CreateDataset({.name = "rows"}).ok()) return nullptr;
-  if (!(*store)->CreateDataset({.name = "large", .compression = Compression::kNone}).ok()) return nullptr;
+  if (!store.ok() || !(*store)->CreateDataset({.name = "rows", .keep_changes_ms = keep_ms}).ok())
+    return nullptr;
+  const DatasetSpec large{.name = "large", .keep_changes_ms = keep_ms, .compression = Compression::kNone};
+  if (!(*store)->CreateDataset(large).ok()) return nullptr;
   const std::string value(100'000, 'v');
   for (int i = 0; i < 50; ++i) {
     const CellWrite cell{"x", value, 1};
@@ -131,9 +139,9 @@ bool HasAll(KVStore& store) {
 }
 
 /// Checks that a drop makes room, in the process that met the full disk and in the next.
-int DropMakesRoom(const fs::path& disk, bool reopen) {
+int DropMakesRoom(const fs::path& disk, bool reopen, uint64_t keep_ms) {
   if (!MountSmallDisk(disk)) return kCannotMount;
-  auto store = OpenAndFill(disk);
+  auto store = OpenAndFill(disk, keep_ms);
   REQUIRE(store != nullptr);
   if (reopen) {
     store.reset();
@@ -155,6 +163,13 @@ int DropMakesRoom(const fs::path& disk, bool reopen) {
   REQUIRE(opened.ok());
   REQUIRE(HasAll(**opened) && Has(**opened, 20));
   REQUIRE((*opened)->ListDatasets()->size() == 1);
+  if (keep_ms > 0) {
+    // What was in doubt holds up nobody.
+    const auto page = (*opened)->ReadChanges("rows", kChangesFromBegin, {.limit = kMaxListEntries});
+    REQUIRE(page.ok() && page->complete_until_ms != 0 && !page->changes.empty());
+    const auto* const last = std::get_if<RowChange>(&page->changes.back().what);
+    REQUIRE(last != nullptr && last->row == "row20");
+  }
   REQUIRE(fs::exists(disk / "s" / "RESERVE"));
   opened->reset();
   return 0;
@@ -163,7 +178,7 @@ int DropMakesRoom(const fs::path& disk, bool reopen) {
 /// Checks a store without a reserve: one of an earlier version, or one whose reserve was used up.
 int OpenWithoutReserve(const fs::path& disk) {
   if (!MountSmallDisk(disk)) return kCannotMount;
-  auto store = OpenAndFill(disk);
+  auto store = OpenAndFill(disk, /*keep_ms=*/kDayMs);
   REQUIRE(store != nullptr);
   store.reset();
   fs::remove(disk / "s" / "RESERVE");
@@ -179,6 +194,7 @@ int OpenWithoutReserve(const fs::path& disk) {
   REQUIRE(absl::IsResourceExhausted(Put(*store, 20, 10)));
   REQUIRE(absl::IsResourceExhausted(store->CreateDataset({.name = "more"})));
   REQUIRE(absl::IsResourceExhausted(store->DropDataset("large", {})));
+  REQUIRE(absl::IsResourceExhausted(store->ReadChanges("rows", kChangesFromBegin, {}).status()));
   store.reset();
   fs::remove(disk / "ballast");
   opened = OpenRouter({.data = disk / "s"});
@@ -199,10 +215,16 @@ void OnASmallDisk(const std::function<int(const fs::path&)>& body) {
 }
 
 TEST(FullDisk, ADropMakesRoom) {
-  OnASmallDisk([](const fs::path& disk) { return DropMakesRoom(disk, /*reopen=*/false); });
+  OnASmallDisk([](const fs::path& disk) { return DropMakesRoom(disk, /*reopen=*/false, /*keep_ms=*/0); });
+}
+TEST(FullDisk, ADropMakesRoomWhereChangesAreKept) {
+  OnASmallDisk([](const fs::path& disk) { return DropMakesRoom(disk, /*reopen=*/false, kDayMs); });
+}
+TEST(FullDisk, ADropMakesRoomAfterAnOpenWithoutAnyWhereChangesAreKept) {
+  OnASmallDisk([](const fs::path& disk) { return DropMakesRoom(disk, /*reopen=*/true, kDayMs); });
 }
 TEST(FullDisk, ADropMakesRoomAfterAnOpenWithoutAny) {
-  OnASmallDisk([](const fs::path& disk) { return DropMakesRoom(disk, /*reopen=*/true); });
+  OnASmallDisk([](const fs::path& disk) { return DropMakesRoom(disk, /*reopen=*/true, /*keep_ms=*/0); });
 }
 TEST(FullDisk, IsReadWithoutAReserveToo) { OnASmallDisk(OpenWithoutReserve); }
 TEST(FullDisk, WritesFailAndResumeAndNothingIsLost) { OnASmallDisk(FillAndFree); }

@@ -55,6 +55,7 @@ constexpr std::array kMethods = {
     &Unary<v1::GetDatasetRequest, v1::GetDatasetResponse>,
     &Unary<v1::ListDatasetsRequest, v1::ListDatasetsResponse>,
     &Unary<v1::GetStatsRequest, v1::GetStatsResponse>,
+    &Unary<v1::ReadChangesRequest, v1::ReadChangesResponse>,
     &Unary<v1::GetRowRequest, v1::GetRowResponse>,
     &Unary<v1::PutRowRequest, v1::PutRowResponse>,
     &Unary<v1::DeleteRowRequest, v1::DeleteRowResponse>,

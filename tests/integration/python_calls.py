@@ -39,6 +39,19 @@ def test_datasets(store):
     assert (found.max_versions, found.ttl_ms, found.durability) == (7, 0, "process"), found
     assert found in store.list_datasets()
     assert store.get_stats("settings").approximate_entries == 0
+    raises(kvstore.FailedPrecondition, "keep-changes-ms", lambda: store.read_changes("settings"))
+    store.alter_dataset("settings", keep_changes_ms=60_000)
+    assert store.get_dataset("settings").keep_changes_ms == 60_000
+    store.put_row("settings", "r", {"c": "v"})
+    store.delete_row("settings", "r", ["c"])
+    page = store.read_changes("settings", "begin", limit=1)
+    (change,) = page.changes
+    assert change.what == kvstore.RowChange(b"r", b"c", []), change
+    assert page.complete_until_ms == 0, page
+    page = store.read_changes("settings", change.token)
+    assert len(page.changes) == 1 and page.complete_until_ms > 0, page
+    assert store.read_changes("settings", page.token).changes == []
+    raises(kvstore.InvalidArgument, "from", lambda: store.read_changes("settings", "yesterday"))
     raises(kvstore.AlreadyExists, "settings", lambda: store.create_dataset("settings"))
     raises(kvstore.NotFound, "incarnation", lambda: store.drop_dataset("settings", incarnation=1))
     store.drop_dataset("settings", incarnation=found.incarnation)
@@ -92,6 +105,7 @@ def test_mistakes(store):
         ("timeout_s: 0 is no time", lambda: store.get_row("x", "r", timeout_s=0)),
         ("timeout_s: '5' is of type str", lambda: store.get_row("x", "r", timeout_s="5")),
         ("address: 'nowhere' is not an address; give", lambda: connect("nowhere")),
+        ("address: the port of '127.0.0.1:99999' is not 1 to 65535", lambda: connect("127.0.0.1:99999")),
         ("cert, key: one without the other", lambda: connect("a:1", ca="/dev/null", cert="c.pem")),
         ("cert: is only for an encrypted connection", lambda: connect("a:1", cert="c.pem", key="k.pem")),
         ("ca: [Errno 2]", lambda: connect("a:1", ca="/nowhere/ca.pem")),

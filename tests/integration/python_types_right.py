@@ -15,6 +15,9 @@ def blocking(store: kvstore.Client, board: int) -> None:
     assert_type(store.get_dataset("events"), kvstore.Dataset)
     assert_type(store.list_datasets()[0].ttl_ms, int)
     assert_type(store.get_stats("events").approximate_bytes, int)
+    changes = store.read_changes("events", "begin", limit=3).changes
+    assert_type(changes[0].what, kvstore.RowChange | kvstore.ObjectChange | kvstore.MappingChange)
+    assert_type(store.read_changes("events", b"token").token, bytes)
     assert_type(store.get_metrics(), str)
     assert_type(store.compact("events", lambda done, total: done < total), kvstore.Compaction)
 

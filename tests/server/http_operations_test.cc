@@ -72,6 +72,14 @@ TEST_F(HttpOperationsTest, EachIsDone) {
   EXPECT_TRUE(Ok("scan_rows", rows)["rows"].empty());
   EXPECT_GE(Ok("list_partitions", with(rows, {{"wanted", 2}}))["partitions"].size(), 1u);
   Ok("get_stats", rows);
+  Ok("alter_dataset", with(rows, {{"keep_changes_ms", 60'000}}));
+  EXPECT_EQ(Ok("get_dataset", rows)["keep_changes_ms"], 60'000);
+  Ok("put_row", with(rows, {{"row", "a"}, {"items", {{{"column", "x"}, {"value", "1"}, {"timestamp", 1}}}}}));
+  const Json changes = Ok("read_changes", with(rows, {{"from", "begin"}, {"limit", 10}}));
+  ASSERT_EQ(changes["changes"].size(), 1u);
+  EXPECT_EQ(changes["changes"][0]["row"], "a");
+  EXPECT_GT(changes["complete_until"], 0);
+  EXPECT_TRUE(Ok("read_changes", with(rows, {{"from", changes["token"]}}))["changes"].empty());
 
   // Objects and mappings.
   const Json pins = {{"dataset", "pins"}};

@@ -92,6 +92,12 @@ std::vector<RightCheck> Operations() {
   return {
       {"GetDataset", Right::kRead, [=](KVStore& s, auto& g) { return s.GetDataset(rows(g)).status(); }},
       {"GetStats", Right::kRead, [=](KVStore& s, auto& g) { return s.GetStats(rows(g)).status(); }},
+      {"ReadChanges", Right::kRead,
+       [=](KVStore& s, auto& g) {
+         // The dataset keeps none, which only those who may read it are told.
+         const auto status = s.ReadChanges(rows(g), kChangesFromBegin, {}).status();
+         return absl::IsFailedPrecondition(status) ? absl::OkStatus() : status;
+       }},
       {"GetRow", Right::kRead, [=](KVStore& s, auto& g) { return s.GetRow(rows(g), "r", {}).status(); }},
       {"GetRows", Right::kRead,
        [=](KVStore& s, auto& g) {

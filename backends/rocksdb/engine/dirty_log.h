@@ -26,7 +26,6 @@ class DirtyLog {
  public:
   /// The name of the log's column family: "events$dirty". No dataset can have such a name.
   static std::string FamilyName(std::string_view dataset);
-  static bool IsFamilyName(std::string_view name) { return name.ends_with("$dirty"); }
 
   /// SkipRemoved does nothing until this many entries were removed: reads pass over so many tombstones.
   static constexpr uint64_t kManyRemoved = 4096;

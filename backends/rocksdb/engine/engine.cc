@@ -62,6 +62,17 @@ absl::Status Engine::DropAuxiliaryFamily(const std::string& name, rocksdb::Colum
   return dropped.ok() ? absl::OkStatus() : ToStatus(dropped, "drop column family " + name);
 }
 
+void Engine::CloseAuxiliaryFamily(rocksdb::ColumnFamilyHandle* handle) {
+  {
+    const MutexLock lock(families_mutex_);
+    if (family_names_.contains(handle->GetID())) {
+      unknown_families_[handle->GetName()] = handle;
+      return;
+    }
+  }
+  db_->DestroyColumnFamilyHandle(handle);
+}
+
 absl::StatusOr<bool> Engine::DropUnknown(const std::string& name) {
   rocksdb::ColumnFamilyHandle* handle = nullptr;
   {

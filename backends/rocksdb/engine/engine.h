@@ -32,6 +32,8 @@ struct EngineOptions {
   size_t cache_bytes = size_t{32} << 20;          ///< Blocks kept in memory, all datasets together.
   size_t write_buffer_bytes = size_t{256} << 20;  ///< Writes not yet in files, all datasets together.
   size_t wal_bytes = size_t{1} << 30;  ///< Write-ahead logs, about; beyond it, memtables are flushed.
+  /// The changes of a dataset that are kept for those who follow it (change_log.h), about, on disk.
+  uint64_t changes_bytes = uint64_t{4} << 30;
   uint64_t keep_logs_s = 0;  ///< Logs that are not needed any more are kept for so long, for ReadWrites.
   /// The store's catalog is a file that is missing. Data of any dataset is then DATA_LOSS, since nothing says
   /// what it is.
@@ -100,6 +102,9 @@ class Engine {
   ///
   /// open  the family's handle if it is open, which stays its owner's to destroy; null if it is not open.
   absl::Status DropAuxiliaryFamily(const std::string& name, rocksdb::ColumnFamilyHandle* open);
+  /// Takes back the handle of such a family, which then can be opened or dropped again if it was not dropped.
+  /// Must be called without locks that a caller of the engine holds.
+  void CloseAuxiliaryFamily(rocksdb::ColumnFamilyHandle* handle);
 
   /// Writes `batch`. When it returns OK, the write survives what `sync` promises (see Durability).
   /// RESOURCE_EXHAUSTED on a full disk; later writes succeed by themselves once there is space. Errors after
@@ -128,6 +133,9 @@ class Engine {
   LogsOnDisk Logs() const;
 
   rocksdb::DB& db() { return *db_; }
+  const EngineOptions& options() const { return options_; }
+  /// Whether the disk was full when the engine was opened, so that nothing can be written.
+  bool read_only() const { return read_only_; }
   /// The default family, for small state of our own; each kind of state has a key prefix (see
   /// docs/key-format.md).
   rocksdb::ColumnFamilyHandle* meta() { return db_->DefaultColumnFamily(); }

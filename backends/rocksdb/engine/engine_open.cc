@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "backend_api/unit_key.h"
+#include "backends/rocksdb/engine/change_log.h"
 #include "backends/rocksdb/engine/damage.h"
-#include "backends/rocksdb/engine/dirty_log.h"
 #include "backends/rocksdb/engine/engine.h"
 #include "backends/rocksdb/engine/file_system.h"
 #include "backends/rocksdb/engine/info_log.h"
@@ -312,14 +312,18 @@ absl::Status Engine::CheckCatalog(const std::set<std::string>& unknown) const {
   if (!options_.catalog_missing) return absl::OkStatus();
   std::vector<std::string> datasets;
   for (const std::string& name : unknown) {
-    if (name != rocksdb::kDefaultColumnFamilyName && !DirtyLog::IsFamilyName(name)) datasets.push_back(name);
+    // An auxiliary family, such as a dirty log, has a name that no dataset can have.
+    if (name != rocksdb::kDefaultColumnFamilyName && name.find('$') == std::string::npos)
+      datasets.push_back(name);
   }
   if (datasets.empty()) return absl::OkStatus();
-  return Advise(absl::DataLossError(fmt::format(
-                    "{} is missing, and there is data of {} datasets: {}; bring the file back from a backup. "
-                    "Nothing was changed",
-                    dir_.catalog().string(), datasets.size(), fmt::join(datasets, ", "))),
-                "");
+  return Advise(
+      absl::DataLossError(
+          fmt::format("{} is missing, and there is data of {} datasets: {}. Nothing was changed",
+                      dir_.catalog().string(), datasets.size(), fmt::join(datasets, ", "))),
+      fmt::format("bring the file back: kv backup restore --from URL --to NEW makes a store elsewhere, of "
+                  "a backup that has these datasets; then cp NEW/catalog.json {}",
+                  dir_.catalog().string()));
 }
 
 absl::Status Engine::RaiseIdsAboveLeftOut() {
@@ -347,7 +351,10 @@ void Engine::FlushAll(bool wait) {
     // Only opening and closing call this, when nobody drops a family, so the handles stay valid without the
     // lock.
     const MutexLock lock(families_mutex_);
-    for (const auto& [name, family] : families_) handles.push_back(family->handle);
+    for (const auto& [name, family] : families_) {
+      handles.push_back(family->handle);
+      if (const auto changes = family->gate.open_change_log()) handles.push_back(changes->handle());
+    }
     for (const auto& [name, handle] : unknown_families_) {
       if (name != rocksdb::kDefaultColumnFamilyName) handles.push_back(handle);
     }

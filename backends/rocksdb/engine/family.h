@@ -26,6 +26,7 @@ struct FamilySettings {
     max_versions = spec.max_versions;
     ttl_ms = spec.ttl_ms;
     sync = spec.durability == Durability::kMachine;
+    keep_changes_ms = spec.keep_changes_ms;
   }
 
   /// Returns the lowest timestamp (ms) that has not expired now; 0 if the dataset has no time to live, and
@@ -40,6 +41,7 @@ struct FamilySettings {
   std::atomic<uint32_t> max_versions;
   std::atomic<uint64_t> ttl_ms;
   std::atomic<bool> sync;
+  std::atomic<uint64_t> keep_changes_ms;
   std::atomic<uint64_t> expired_cells{0};  // dropped by compactions since this process opened the family
 };
 

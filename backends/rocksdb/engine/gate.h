@@ -14,6 +14,8 @@
 
 namespace kvstore::rocks {
 
+class ChangeLog;
+
 /// The state of a dataset in a migration, which decides whether clients' calls are served here. Every call of
 /// a client checks it, which costs a load from memory. A write checks it while it holds its row's lock, and
 /// the state changes while all row locks are held (RowLocks::ExcludeAll), so that no write is in flight once
@@ -35,6 +37,10 @@ class Gate {
   /// of CheckWrite, and the log is valid as long as it does.
   DirtyLog* capture_log() const { return capture_.load(std::memory_order_acquire); }
 
+  /// The log of the dataset's changes; null if it keeps none. The caller holds the lock of CheckWrite, and
+  /// the log is valid as long as it does.
+  ChangeLog* change_log() const { return changes_.load(std::memory_order_acquire); }
+
   // ---- for the endpoint ----
 
   EndpointState state() const { return state_.load(std::memory_order_acquire); }
@@ -48,9 +54,18 @@ class Gate {
     state_.store(to, std::memory_order_release);
   }
 
+  // ---- for those who read changes, and for what opens and drops the log ----
+
+  std::shared_ptr<ChangeLog> open_change_log() const { return open_changes_; }
+  /// The caller holds all row locks, unless the family is not in use yet.
+  void SetChangeLog(std::shared_ptr<ChangeLog> changes) {
+    changes_.store(changes.get(), std::memory_order_release);
+    open_changes_ = std::move(changes);
+  }
+
   /// Held shared by calls of the migration's worker that change data, and exclusively by changes of state and
-  /// epoch. Guards what follows, and dirty_log().
-  std::shared_mutex mutex;
+  /// epoch. Guards what follows, dirty_log() and open_change_log().
+  mutable std::shared_mutex mutex;
   uint64_t epoch = 0;    // of the worker; 0 if there has been none
   bool capture = false;  // as the worker asked for last
   uint64_t ids = 0;      // IDs of the dirty log from here on have never been assigned
@@ -65,6 +80,8 @@ class Gate {
   std::atomic<EndpointState> state_{EndpointState::kServing};
   std::atomic<DirtyLog*> capture_{nullptr};
   std::shared_ptr<DirtyLog> dirty_;
+  std::atomic<ChangeLog*> changes_{nullptr};
+  std::shared_ptr<ChangeLog> open_changes_;
 };
 
 }  // namespace kvstore::rocks

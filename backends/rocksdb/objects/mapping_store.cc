@@ -4,6 +4,7 @@
 
 #include "backend_api/unit_key.h"
 #include "backends/rocksdb/engine/deleted.h"
+#include "backends/rocksdb/engine/recorder.h"
 #include "backends/rocksdb/engine/status.h"
 #include "backends/rocksdb/objects/page_scan.h"
 #include "base/big_endian.h"
@@ -59,11 +60,10 @@ class Batch {
   }
   void Delete(const std::string& key) { KeepError(batch_.Delete(family_.handle, key)); }
   absl::Status Write(Engine& engine, uint64_t from, uint64_t to) {
-    if (DirtyLog* const log = family_.gate.capture_log(); log != nullptr) {
-      if (auto status = log->Add(batch_, MappingUnitKey(from, to)); !status.ok()) return status;
-    }
     if (!status_.ok()) return ToStatus(status_, "change a mapping");
-    return engine.Write(batch_, family_.settings->sync);
+    Recorder recorder(family_);
+    if (auto status = recorder.Add(batch_, MappingUnitKey(from, to)); !status.ok()) return status;
+    return recorder.Write(engine, batch_, family_.settings->sync);
   }
 
  private:

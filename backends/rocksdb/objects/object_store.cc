@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "backend_api/batch_bytes.h"
+#include "backends/rocksdb/engine/recorder.h"
 #include "backends/rocksdb/engine/status.h"
 #include "backends/rocksdb/objects/page_scan.h"
 #include "base/big_endian.h"
@@ -126,17 +127,16 @@ absl::StatusOr<ObjectId> RocksObjectStore::UnusedId(const CreateOptions& options
 absl::Status RocksObjectStore::Store(uint64_t id, std::string_view data, uint64_t timestamp,
                                      std::string_view request_id) {
   rocksdb::WriteBatch batch;
+  Recorder recorder(*family_);
   if (const auto status = batch.Put(family_->handle, IdKey(id), EncodeObject(data, timestamp));
       !status.ok()) {
     return ToStatus(status, "store an object");
   }
-  if (DirtyLog* const log = family_->gate.capture_log(); log != nullptr) {
-    if (auto status = log->Add(batch, IdKey(id)); !status.ok()) return status;
-  }
+  if (auto status = recorder.Add(batch, IdKey(id)); !status.ok()) return status;
   if (!request_id.empty()) {
     if (auto status = requests_.Add(request_id, id, batch); !status.ok()) return status;
   }
-  return engine_->Write(batch, family_->settings->sync);
+  return recorder.Write(*engine_, batch, family_->settings->sync);
 }
 
 absl::StatusOr<uint64_t> RocksObjectStore::Create(std::string_view data, const CreateOptions& options) {
@@ -246,10 +246,9 @@ absl::Status RocksObjectStore::Erase(uint64_t id) {
   if (const auto status = batch.Delete(family_->handle, IdKey(id)); !status.ok()) {
     return ToStatus(status, "delete an object");
   }
-  if (DirtyLog* const log = family_->gate.capture_log(); log != nullptr) {
-    if (auto status = log->Add(batch, IdKey(id)); !status.ok()) return status;
-  }
-  return engine_->Write(batch, family_->settings->sync);
+  Recorder recorder(*family_);
+  if (auto status = recorder.Add(batch, IdKey(id)); !status.ok()) return status;
+  return recorder.Write(*engine_, batch, family_->settings->sync);
 }
 
 absl::StatusOr<ObjectScanPage> RocksObjectStore::Scan(const IdRange& range,

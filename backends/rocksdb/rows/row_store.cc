@@ -10,6 +10,7 @@
 #include "backend_api/outcome.h"
 #include "backend_api/row_rules.h"
 #include "backend_api/scan_budget.h"
+#include "backends/rocksdb/engine/recorder.h"
 #include "backends/rocksdb/engine/status.h"
 #include "backends/rocksdb/rows/cell_key.h"
 #include "backends/rocksdb/rows/partitions.h"
@@ -45,14 +46,10 @@ class ScratchBatch {
   }
 };
 
-/// Records that the batch touches `unit`; does nothing if `log` is null, because no writes are captured.
-absl::Status Record(DirtyLog* log, std::string_view unit, rocksdb::WriteBatch& batch) {
-  return log == nullptr ? absl::OkStatus() : log->Add(batch, unit);
-}
-
 /// Adds the deletion of single cells of a row, whose enc(row) is `prefix`.
 absl::Status AddCellDeletes(const Family& family, const std::string& prefix,
-                            const std::vector<CellName>& cells, DirtyLog* log, rocksdb::WriteBatch& batch) {
+                            const std::vector<CellName>& cells, Recorder& recorder,
+                            rocksdb::WriteBatch& batch) {
   if (family.settings->max_versions != 0) {
     return absl::FailedPreconditionError(
         "cells: single cells can be deleted only where all versions are kept (max_versions = 0)");
@@ -64,41 +61,41 @@ absl::Status AddCellDeletes(const Family& family, const std::string& prefix,
     if (const auto status = batch.Delete(family.handle, key); !status.ok())
       return ToStatus(status, "delete cells");
     key.resize(key.size() - kTimestampBytes);
-    if (auto status = Record(log, key, batch); !status.ok()) return status;
+    if (auto status = recorder.Add(batch, key); !status.ok()) return status;
   }
   return absl::OkStatus();
 }
 
 /// Adds the deletion of columns of a row; increments `ranges` for each range tombstone.
 absl::Status AddColumnDeletes(const Family& family, const std::string& prefix,
-                              const std::vector<std::string>& columns, DirtyLog* log,
+                              const std::vector<std::string>& columns, Recorder& recorder,
                               rocksdb::WriteBatch& batch, uint32_t& ranges) {
   for (const std::string& column : columns) {
     std::string begin = prefix;
     AppendEncoded(begin, column);
     const auto deleted = DeleteCells(family, begin, EndOf(begin), batch, ranges);
     if (!deleted.ok()) return deleted.status();
-    if (auto status = Record(log, begin, batch); !status.ok()) return status;
+    if (auto status = recorder.Add(batch, begin); !status.ok()) return status;
   }
   return absl::OkStatus();
 }
 
 /// Adds the deletion of a whole row; increments `ranges` if a range tombstone deletes it.
-absl::Status AddRowDelete(const Family& family, const std::string& prefix, DirtyLog* log,
+absl::Status AddRowDelete(const Family& family, const std::string& prefix, Recorder& recorder,
                           rocksdb::WriteBatch& batch, uint32_t& ranges) {
   std::vector<std::string> keys;
   const auto deleted =
-      DeleteCells(family, prefix, EndOf(prefix), batch, ranges, log == nullptr ? nullptr : &keys);
+      DeleteCells(family, prefix, EndOf(prefix), batch, ranges, recorder.records() ? &keys : nullptr);
   if (!deleted.ok()) return deleted.status();
   if (ranges > 0) {
     // One entry stands for the whole row.
-    if (auto status = Record(log, prefix, batch); !status.ok()) return status;
+    if (auto status = recorder.Add(batch, prefix); !status.ok()) return status;
   }
   std::string_view last;
   for (const std::string& key : keys) {
     const std::string_view unit = std::string_view(key).substr(0, key.size() - kTimestampBytes);
     if (unit == last) continue;
-    if (auto status = Record(log, unit, batch); !status.ok()) return status;
+    if (auto status = recorder.Add(batch, unit); !status.ok()) return status;
     last = unit;
   }
   return absl::OkStatus();
@@ -176,14 +173,13 @@ absl::Status RocksRowStore::Check(std::string_view row, const Condition& conditi
 
 /// Adds the cells of one put to `batch`, with the timestamp of those that have none.
 absl::StatusOr<PutResult> RocksRowStore::AddPut(std::string_view row, uint64_t hash,
-                                                std::span<const CellWrite> cells,
+                                                std::span<const CellWrite> cells, Recorder& recorder,
                                                 rocksdb::WriteBatch& batch) {
   static thread_local std::string key;
   PutResult result;
   key.clear();
   AppendEncoded(key, row);
   const size_t row_bytes = key.size();
-  DirtyLog* const log = family_->gate.capture_log();
   for (const CellWrite& cell : cells) {
     if (!cell.timestamp && !result.timestamp) {
       do {
@@ -197,9 +193,9 @@ absl::StatusOr<PutResult> RocksRowStore::AddPut(std::string_view row, uint64_t h
     AppendTimestamp(key, cell.timestamp ? *cell.timestamp : *result.timestamp);
     const auto status = batch.Put(family_->handle, key, rocksdb::Slice(cell.value.data(), cell.value.size()));
     if (!status.ok()) return ToStatus(status, "put a row");
-    if (log == nullptr) continue;
+    if (!recorder.records()) continue;
     key.resize(key.size() - kTimestampBytes);
-    if (auto recorded = log->Add(batch, key); !recorded.ok()) return recorded;
+    if (auto recorded = recorder.Add(batch, key); !recorded.ok()) return recorded;
   }
   return result;
 }
@@ -218,9 +214,10 @@ absl::StatusOr<PutResult> RocksRowStore::Put(std::string_view row, std::span<con
   }
   if (auto status = family_->gate.CheckWrite(); !status.ok()) return status;
   ScratchBatch batch;
-  auto result = AddPut(row, hash, cells, *batch);
+  Recorder recorder(*family_);
+  auto result = AddPut(row, hash, cells, recorder, *batch);
   if (!result.ok()) return result;
-  if (auto status = engine_->Write(*batch, options.sync || family_->settings->sync); !status.ok())
+  if (auto status = recorder.Write(*engine_, *batch, options.sync || family_->settings->sync); !status.ok())
     return status;
   return result;
 }
@@ -234,6 +231,7 @@ void RocksRowStore::PutGroup(std::span<const RowWrite> writes,
   locks.reserve(stripes.size());
   for (const size_t stripe : stripes) locks.push_back(engine_->locks().ShareStripe(stripe));
   ScratchBatch batch;
+  Recorder recorder(*family_);
   const size_t first = results.size();
   bool sync = family_->settings->sync;
   absl::Status status = family_->gate.CheckWrite();
@@ -243,10 +241,10 @@ void RocksRowStore::PutGroup(std::span<const RowWrite> writes,
       continue;
     }
     sync = sync || write.options.sync;
-    results.push_back(AddPut(write.row, Hash(write.row), write.cells, *batch));
+    results.push_back(AddPut(write.row, Hash(write.row), write.cells, recorder, *batch));
     status = results.back().status();
   }
-  if (status.ok()) status = engine_->Write(*batch, sync);
+  if (status.ok()) status = recorder.Write(*engine_, *batch, sync);
   if (status.ok()) return;
   for (size_t i = first; i < results.size(); ++i) results[i] = status;
 }
@@ -290,18 +288,18 @@ absl::Status RocksRowStore::Delete(std::string_view row, const DeleteOptions& op
   auto lock = engine_->locks().Exclude(Hash(row));
   if (auto status = family_->gate.CheckWrite(); !status.ok()) return status;
   uint32_t ranges = 0;
-  DirtyLog* const log = family_->gate.capture_log();
+  Recorder recorder(*family_);
   absl::Status added;
   if (options.cells) {
-    added = AddCellDeletes(*family_, prefix, *options.cells, log, batch);
+    added = AddCellDeletes(*family_, prefix, *options.cells, recorder, batch);
   } else if (options.columns) {
-    added = AddColumnDeletes(*family_, prefix, *options.columns, log, batch, ranges);
+    added = AddColumnDeletes(*family_, prefix, *options.columns, recorder, batch, ranges);
   } else {
-    added = AddRowDelete(*family_, prefix, log, batch, ranges);
+    added = AddRowDelete(*family_, prefix, recorder, batch, ranges);
   }
   if (!added.ok()) return added;
   if (batch.Count() == 0) return absl::OkStatus();
-  if (auto status = engine_->Write(batch, family_->settings->sync); !status.ok()) return status;
+  if (auto status = recorder.Write(*engine_, batch, family_->settings->sync); !status.ok()) return status;
   lock.unlock();
   FlushRanges(*family_, ranges);
   return absl::OkStatus();

@@ -8,6 +8,8 @@
 
 namespace kvstore::rocks {
 
+class Recorder;
+
 /// Rows in a column family: cells under the keys of cell_key.h, the value byte for byte.
 class RocksRowStore : public RowStore {
  public:
@@ -24,7 +26,7 @@ class RocksRowStore : public RowStore {
   /// FAILED_PRECONDITION if the condition does not hold. The caller holds the row's lock exclusively.
   absl::Status Check(std::string_view row, const Condition& condition);
   absl::StatusOr<PutResult> AddPut(std::string_view row, uint64_t hash, std::span<const CellWrite> cells,
-                                   rocksdb::WriteBatch& batch);
+                                   Recorder& recorder, rocksdb::WriteBatch& batch);
   void PutGroup(std::span<const RowWrite> writes, std::vector<absl::StatusOr<PutResult>>& results);
 
   const std::shared_ptr<Engine> engine_;

@@ -71,6 +71,7 @@ class Client(Connection):
     get_dataset = blocking(Calls.get_dataset)
     list_datasets = blocking(Calls.list_datasets)
     get_stats = blocking(Calls.get_stats)
+    read_changes = blocking(Calls.read_changes)
     compact = blocking(Calls.compact)
     get_metrics = blocking(Calls.get_metrics)
 

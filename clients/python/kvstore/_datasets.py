@@ -9,7 +9,18 @@ import grpc
 from kvstore import _checks
 from kvstore._caller import Calling
 from kvstore._errors import BadAnswer, Cancelled, InvalidArgument
-from kvstore._types import Compaction, Dataset, Stats
+from kvstore._types import (
+    Cell,
+    Change,
+    ChangePage,
+    Compaction,
+    Dataset,
+    MappingChange,
+    ObjectChange,
+    RowChange,
+    Stats,
+    Text,
+)
 from kvstore.v1 import kvstore_pb2 as messages
 
 SHAPES = {"rows": messages.SHAPE_ROWS, "objects": messages.SHAPE_OBJECTS, "mappings": messages.SHAPE_MAPPINGS}
@@ -49,7 +60,32 @@ def _dataset(message: messages.Dataset, bad: Callable[[str], BadAnswer]) -> Data
         engine=message.engine,
         incarnation=message.incarnation,
         table=message.table,
+        keep_changes_ms=message.keep_changes_ms,
     )
+
+
+def _change(message: messages.Change, bad: Callable[[str], BadAnswer]) -> Change:
+    kind = message.WhichOneof("what")
+    what: RowChange | ObjectChange | MappingChange
+    if kind == "column":
+        column = message.column
+        what = RowChange(
+            column.row,
+            column.column if column.HasField("column") else None,
+            [Cell(cell.timestamp, cell.value) for cell in column.cells],
+            column.more,
+        )
+    elif kind == "object":
+        found = message.object
+        what = ObjectChange(found.id, found.timestamp, found.data if found.HasField("data") else None)
+    elif kind == "mapping":
+        entry = message.mapping
+        what = MappingChange(
+            getattr(entry, "from"), entry.to, entry.sequence if entry.HasField("sequence") else None
+        )
+    else:
+        raise bad("answered with an empty change")
+    return Change(message.token, message.at_ms, what)
 
 
 class Datasets(Calling):
@@ -68,6 +104,7 @@ class Datasets(Calling):
         blob_threshold: int = 0,
         engine: str = "",
         incarnation: int = 0,
+        keep_changes_ms: int | None = None,
         timeout_s: float | None = None,
         **unknown: Never,
     ) -> None:
@@ -83,11 +120,14 @@ class Datasets(Calling):
         compression     compression of an embedded store's files: "none", "lz4" or "zstd".
         blob_threshold  values of at least this many bytes are stored apart from the keys; 0: none.
         engine          storage engine of a backend that has several ("innodb", "myrocks"); "": its default one.
+        keep_changes_ms
+                        how long changes are kept for read_changes; None or 0: they are not recorded.
         incarnation     0: chosen by the server. Otherwise, creating the dataset that already has it is not an error.
         """
         _refuse_unknown(
             unknown,
-            "backend type max_versions ttl_ms durability compression blob_threshold engine incarnation".split(),
+            "backend type max_versions ttl_ms durability compression blob_threshold engine incarnation "
+            "keep_changes_ms".split(),
         )
         dataset = messages.Dataset(
             name=_checks.text("name", name),
@@ -103,6 +143,8 @@ class Datasets(Calling):
         )
         if ttl_ms is not None:
             dataset.ttl_ms = _checks.timestamp("ttl_ms", ttl_ms)
+        if keep_changes_ms is not None:
+            dataset.keep_changes_ms = _checks.timestamp("keep_changes_ms", keep_changes_ms)
         request = messages.CreateDatasetRequest(dataset=dataset)
         await self._caller.write("CreateDataset", request, self._caller.deadline(timeout_s))
 
@@ -114,6 +156,7 @@ class Datasets(Calling):
         max_versions: int | None = None,
         ttl_ms: int | None = None,
         durability: str | None = None,
+        keep_changes_ms: int | None = None,
         timeout_s: float | None = None,
         **unknown: Never,
     ) -> None:
@@ -122,7 +165,7 @@ class Datasets(Calling):
         Lowering max_versions or ttl_ms hides cells at once. Raising one may make cells visible again that were not
         removed yet.
         """
-        _refuse_unknown(unknown, ["max_versions", "ttl_ms", "durability"])
+        _refuse_unknown(unknown, ["max_versions", "ttl_ms", "durability", "keep_changes_ms"])
         request = messages.AlterDatasetRequest(dataset=_checks.text("name", name))
         if max_versions is not None:
             request.max_versions = _checks.number("max_versions", max_versions, 0, _checks.MAX_UINT32)
@@ -130,6 +173,8 @@ class Datasets(Calling):
             request.ttl_ms = _checks.timestamp("ttl_ms", ttl_ms)
         if durability is not None:
             request.durability = _checks.choice("durability", durability, DURABILITIES)
+        if keep_changes_ms is not None:
+            request.keep_changes_ms = _checks.timestamp("keep_changes_ms", keep_changes_ms)
         await self._caller.write("AlterDataset", request, self._caller.deadline(timeout_s))
 
     async def drop_dataset(self, name: str, *, incarnation: int = 0, timeout_s: float | None = None) -> None:
@@ -164,6 +209,37 @@ class Datasets(Calling):
         deadline = self._caller.deadline(timeout_s)
         answer: messages.GetStatsResponse = await self._caller.read("GetStats", request, deadline)
         return Stats(answer.approximate_bytes, answer.approximate_entries)
+
+    async def read_changes(
+        self,
+        name: str,
+        token: Text = "begin",
+        *,
+        limit: int = 1000,
+        timeout_s: float | None = None,
+    ) -> ChangePage:
+        """Returns a ChangePage: what writes have touched behind a token, as it is now. Every acknowledged write is told
+        at least once, and those of a column, object or entry in order. Does not wait: the page is empty if there is
+        nothing yet.
+
+        token  of a Change or a ChangePage; "begin": with the oldest change that is kept; "now": with what is written
+               from now on.
+        limit  changes of the page, 1..10,000.
+
+        FailedPrecondition if the dataset keeps no changes (keep_changes_ms). OutOfRange if some behind the token are
+        not kept any more: read the whole dataset again.
+        """
+        request = messages.ReadChangesRequest(
+            dataset=_checks.text("name", name),
+            token=_checks.octets("token", token),
+            limit=_checks.number("limit", limit, 1, _checks.MAX_ENTRIES),
+        )
+        deadline = self._caller.deadline(timeout_s)
+        answer: messages.ReadChangesResponse = await self._caller.read("ReadChanges", request, deadline)
+        if not answer.token or len(answer.changes) > limit:
+            raise self._caller.bad("answered with more changes than were asked for, or without a token")
+        changes = [_change(change, self._caller.bad) for change in answer.changes]
+        return ChangePage(changes, answer.token, answer.complete_until_ms)
 
     async def compact(
         self,

@@ -97,6 +97,12 @@ class DataLoss(Error):
     code = "DATA_LOSS"
 
 
+class OutOfRange(Error):
+    """What was asked for is not there any more: changes that are no longer kept."""
+
+    code = "OUT_OF_RANGE"
+
+
 class Unimplemented(Error):
     """The server does not know this call, or does not accept the request in this form."""
 
@@ -155,6 +161,7 @@ _CLASSES: dict[str, type[Error]] = {
         Unauthenticated,
         PermissionDenied,
         DataLoss,
+        OutOfRange,
         Unimplemented,
         Internal,
     )

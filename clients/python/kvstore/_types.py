@@ -215,6 +215,48 @@ class Dataset(NamedTuple):
     engine: str
     incarnation: int  # Distinguishes it from an earlier dataset of the same name.
     table: str
+    keep_changes_ms: int = 0  # How long changes are kept; 0: they are not recorded.
+
+
+class RowChange(NamedTuple):
+    """A column that a write has touched, with all of its visible cells, newest first; none: it is gone."""
+
+    row: bytes
+    column: bytes | None  # None: the whole row was deleted.
+    cells: list[Cell]
+    more: bool = False  # There are more than these newest ones, in a column of more than about a megabyte.
+
+
+class ObjectChange(NamedTuple):
+    """An object that a write has touched."""
+
+    id: int
+    timestamp: int
+    data: bytes | None  # JSON; None: it is gone.
+
+
+class MappingChange(NamedTuple):
+    """An entry of a mapping that a write has touched."""
+
+    source: int
+    target: int
+    sequence: int | None  # None: it is gone.
+
+
+class Change(NamedTuple):
+    """What a write has touched, as it is now: it may have been written again since, which follows as another change."""
+
+    token: bytes  # To go on behind this change.
+    at_ms: int  # When the write was made.
+    what: RowChange | ObjectChange | MappingChange
+
+
+class ChangePage(NamedTuple):
+    """A page of changes. complete_until_ms: all writes made until then are in it or before it; 0: more follows."""
+
+    changes: list[Change]
+    token: bytes  # To go on behind this page.
+    complete_until_ms: int
 
 
 class Stats(NamedTuple):

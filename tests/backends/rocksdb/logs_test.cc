@@ -102,7 +102,8 @@ TEST(Logs, AreReadAfterAKillWithoutAFileForEachDataset) {
 
 TEST(Logs, OfManyShortLivesDoNotPileUp) {
   const TempDir dir;
-  const auto specs = Specs(2);
+  auto specs = Specs(2);
+  specs[1].keep_changes_ms = 86'400'000;
   std::vector<DatasetSpec> known;
   for (int life = 0; life < 30; ++life) {
     ASSERT_OK_AND_ASSIGN(const auto backend, OpenRocksDb(dir.path(), known));

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "backend_api/unit_changes.h"
+#include "backends/rocksdb/engine/engine.h"
+
+/// The changes of a dataset, for those who follow it: what ChangeLog says was touched, with what it is now.
+namespace kvstore::rocks {
+
+/// Opens the log of the family's changes, or drops it, as the family's settings say. Does nothing in an
+/// engine that is open to be read only.
+absl::Status ApplyChangeLog(Engine& engine, Family& family);
+
+/// As Backend::StartChanges and Backend::ReadChanges.
+absl::StatusOr<std::string> StartChanges(const Family& family, ChangesFrom from);
+absl::StatusOr<UnitChanges> ReadChanges(Engine& engine, const Family& family, Shape shape,
+                                        std::string_view position, const ChangeLimits& limits);
+
+}  // namespace kvstore::rocks
