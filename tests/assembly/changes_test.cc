@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <map>
 #include <memory>
 #include <string>
@@ -257,6 +258,38 @@ void ChangeSomething(KVStore& store, testing::Random& random, std::vector<uint64
       break;
     }
   }
+}
+
+TEST_F(ChangesTest, KeepingIsSwitchedOffAndOnWhileTheDatasetIsWrittenTo) {
+  std::atomic<bool> done{false};
+  std::vector<std::thread> writers;
+  for (int writer = 0; writer < 3; ++writer) {
+    writers.emplace_back([&, writer] {
+      for (uint64_t i = 0; !done; ++i) {
+        Put("r" + std::to_string(i % 7), "c" + std::to_string(writer), std::to_string(i), 1 + i % 5);
+        // A follower must be able to keep up.
+        std::this_thread::sleep_for(std::chrono::microseconds(200));
+      }
+    });
+  }
+  Replica replica;
+  std::string token;
+  for (int round = 0; round < 20; ++round) {
+    ASSERT_OK(store_->AlterDataset("rows", {.keep_changes_ms = 0}));
+    ASSERT_OK(store_->AlterDataset("rows", {.keep_changes_ms = kDay}));
+    // What was written in between was not recorded, so an earlier token must not go on.
+    if (!token.empty()) {
+      EXPECT_THAT(store_->ReadChanges("rows", token, {}), FailsWith(kGone, "from"));
+    }
+    token = Now("rows");
+    ASSERT_OK_AND_ASSIGN(replica, Replica::Of(*store_, "rows"));
+    ASSERT_OK(replica.Follow(*store_, "rows", token));
+  }
+  done = true;
+  for (std::thread& writer : writers) writer.join();
+  ASSERT_OK(replica.Follow(*store_, "rows", token));
+  ASSERT_OK_AND_ASSIGN(const Replica whole, Replica::Of(*store_, "rows"));
+  EXPECT_EQ(replica, whole);
 }
 
 TEST_F(ChangesTest, AReplicaIsLikeTheDatasetAfterAnyHistory) {
