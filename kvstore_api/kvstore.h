@@ -82,9 +82,10 @@ class KVStore {
   /// To have all of a dataset and then follow it, read a page from kChangesFromNow, scan the dataset, and go
   /// on with the page's token.
   ///
-  /// FAILED_PRECONDITION if the dataset keeps no changes. OUT_OF_RANGE if some behind the token are not kept
-  /// any more, or were lost with the last writes before a power failure: nothing is left out silently.
-  /// Whoever follows the dataset must then begin again.
+  /// FAILED_PRECONDITION if the dataset keeps no changes. INVALID_ARGUMENT for a token of another dataset,
+  /// also one of the same name that was dropped. OUT_OF_RANGE if some behind the token are not kept any more,
+  /// or were lost with the last writes before a power failure: nothing is left out silently. Whoever follows
+  /// the dataset must then begin again.
   [[nodiscard]] virtual absl::StatusOr<ChangePage> ReadChanges(std::string_view dataset,
                                                                std::string_view from,
                                                                const ChangeOptions& options) = 0;

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "backend_api/outcome.h"
 #include "backends/rocksdb/engine/change_log.h"
 #include "backends/rocksdb/engine/dirty_log.h"
 #include "backends/rocksdb/engine/engine.h"

@@ -34,6 +34,19 @@ class ChangeLogTest : public ::testing::Test {
     ASSERT_OK(opened);
     backend_ = *std::move(opened);
   }
+  /// Closes the store, and keeps its files as they are now.
+  void Save() {
+    backend_.reset();
+    std::filesystem::copy(dir_.path() / "rocksdb", saved_, std::filesystem::copy_options::recursive);
+  }
+  /// Opens the store with the files that were saved, as if no others had reached the disk.
+  void OpenSaved() {
+    backend_.reset();
+    std::filesystem::remove_all(dir_.path() / "rocksdb");
+    std::filesystem::rename(saved_, dir_.path() / "rocksdb");
+    for (const char* seal : {"SEAL", "SEAL.logs"}) std::filesystem::remove(dir_.path() / seal);
+    Open();
+  }
   ChangeLog& log() { return *backend_->engine().FindFamily(spec_.name)->gate.open_change_log(); }
 
   void TearDown() override { ShiftWallClock(0); }
@@ -65,6 +78,7 @@ class ChangeLogTest : public ::testing::Test {
   static constexpr size_t kBytes = size_t{1} << 20;
 
   const TempDir dir_;
+  const std::filesystem::path saved_ = dir_.path() / "saved";
   std::unique_ptr<RocksDbBackend> backend_;
   const DatasetSpec spec_{.name = "rows", .keep_changes_ms = 60'000, .incarnation = 7};
 };
@@ -144,22 +158,15 @@ TEST_F(ChangeLogTest, PlacesHoldOverRestarts) {
 }
 
 TEST_F(ChangeLogTest, APlaceBeyondWhatAPowerFailureLeftIsRefused) {
-  const auto copy = dir_.path() / "copy";
   WriteWhole("a");
   const ChangePlace before = log().Newest();
-  backend_.reset();
-  // As if only what was there now had reached the disk.
-  std::filesystem::copy(dir_.path() / "rocksdb", copy, std::filesystem::copy_options::recursive);
+  Save();
   Open();
   WriteWhole("b");
   const ChangePlace after = log().Newest();
   WriteWhole("c");
   const ChangePlace last = log().Newest();
-  backend_.reset();
-  std::filesystem::remove_all(dir_.path() / "rocksdb");
-  std::filesystem::rename(copy, dir_.path() / "rocksdb");
-  for (const char* seal : {"SEAL", "SEAL.logs"}) std::filesystem::remove(dir_.path() / seal);
-  Open();
+  OpenSaved();
   WriteWhole("x");
   EXPECT_EQ(Keys(before), Names{"x"});
   // The generation in which they were is not known here, as its record was lost too.
@@ -168,10 +175,8 @@ TEST_F(ChangeLogTest, APlaceBeyondWhatAPowerFailureLeftIsRefused) {
 }
 
 TEST_F(ChangeLogTest, APlaceWithinAnEntryThatWasLostIsRefused) {
-  const auto copy = dir_.path() / "copy";
   const ChangePlace begin = log().Newest();
-  backend_.reset();
-  std::filesystem::copy(dir_.path() / "rocksdb", copy, std::filesystem::copy_options::recursive);
+  Save();
   Open();
   const auto writing = log().Begin();
   std::string units;
@@ -183,11 +188,7 @@ TEST_F(ChangeLogTest, APlaceWithinAnEntryThatWasLostIsRefused) {
   ASSERT_OK_AND_ASSIGN(const auto page, log().Read(begin, 1, kBytes));
   ChangePlace half = page.next;
   ASSERT_EQ(half.unit, 1u);
-  backend_.reset();
-  std::filesystem::remove_all(dir_.path() / "rocksdb");
-  std::filesystem::rename(copy, dir_.path() / "rocksdb");
-  for (const char* seal : {"SEAL", "SEAL.logs"}) std::filesystem::remove(dir_.path() / seal);
-  Open();
+  OpenSaved();
   WriteWhole("x");
   EXPECT_THAT(log().Read(half, 10, kBytes), FailsWith(absl::StatusCode::kOutOfRange, "from"));
   // Also of a generation that is known.
