@@ -96,6 +96,21 @@ class Backend {
     return absl::UnimplementedError("backend: '" + spec.backend + "' does not keep changes");
   }
 
+  /// Keeps the changes behind a position until the consumer of this name has another one
+  /// (KVStore::SetConsumer, whose name was checked). OUT_OF_RANGE as ReadChanges.
+  [[nodiscard]] virtual absl::Status SetConsumer(const DatasetSpec& spec, std::string_view /*name*/,
+                                                 std::string_view /*position*/) {
+    return absl::UnimplementedError("backend: '" + spec.backend + "' does not keep changes");
+  }
+  /// Returns all consumers, by name.
+  [[nodiscard]] virtual absl::StatusOr<std::vector<UnitConsumer>> ListConsumers(const DatasetSpec& spec) {
+    return absl::UnimplementedError("backend: '" + spec.backend + "' does not keep changes");
+  }
+  /// NOT_FOUND if there is none of that name.
+  [[nodiscard]] virtual absl::Status DropConsumer(const DatasetSpec& spec, std::string_view /*name*/) {
+    return absl::UnimplementedError("backend: '" + spec.backend + "' does not keep changes");
+  }
+
   /// Opens a dataset, which may be absent, as a side of a migration. One worker at a time has one.
   [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<MigrationEndpoint>> OpenForMigration(
       const DatasetSpec& spec) {

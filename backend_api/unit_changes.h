@@ -38,6 +38,14 @@ struct ChangeLimits {
   size_t bytes = size_t{4} << 20;  ///< Of units, about; at least one change is returned.
 };
 
+/// A follower of changes that has a name; as ChangeConsumer.
+struct UnitConsumer {
+  std::string name;
+  std::string position;  ///< Empty: some of what is behind it is not kept any more.
+  uint64_t set_ms = 0;
+  uint64_t lag_ms = 0;
+};
+
 /// Where a follower begins that has no position yet.
 enum class ChangesFrom : uint8_t {
   kBegin,  ///< With the oldest change that is still kept.

@@ -196,6 +196,14 @@ void PrintError(const absl::Status& status, bool json) {
 
 void PrintJson(const Json& json) { WriteOut(ToLine(json) + "\n"); }
 
+void PrintDone(const Globals& globals, const std::string& done) {
+  if (globals.json) {
+    PrintJson({{"ok", true}});
+  } else {
+    WriteOut(done + "\n");
+  }
+}
+
 void AddGlobals(CLI::App& app, Globals& globals) {
   app.set_version_flag("--version", [&app]() -> std::string {
     // Any command would take this option of the program, also where one of its own was meant.

@@ -97,6 +97,8 @@ T OrWrongUsage(const std::string& option, absl::StatusOr<T> result) {
 void PrintError(const absl::Status& status, bool json);
 /// Prints one line of JSON on standard output.
 void PrintJson(const Json& json);
+/// Prints what a command has done; with --json, that it was done.
+void PrintDone(const Globals& globals, const std::string& done);
 
 /// Adds the options that may stand before or after any command. `globals` must outlive the app.
 void AddGlobals(CLI::App& app, Globals& globals);

@@ -37,6 +37,7 @@ void AddCommands(CLI::App& app, Globals& globals) {
   AddExportCommand(app, globals);
   AddReportCommands(app, globals);
   AddChangesCommand(app, globals);
+  AddConsumersCommands(app, globals);
   AddExecCommand(app, globals);
   AddServeCommand(app, globals);
   AddMigrateCommands(app, globals);

@@ -23,6 +23,7 @@ void AddImportCommand(CLI::App& app, Globals& globals);
 void AddExportCommand(CLI::App& app, Globals& globals);
 void AddReportCommands(CLI::App& app, Globals& globals);
 void AddChangesCommand(CLI::App& app, Globals& globals);
+void AddConsumersCommands(CLI::App& app, Globals& globals);
 void AddExecCommand(CLI::App& app, Globals& globals);
 void AddServeCommand(CLI::App& app, Globals& globals);
 void AddMigrateCommands(CLI::App& app, Globals& globals);

@@ -53,14 +53,6 @@ struct Settings {
   }
 };
 
-void PrintDone(const Globals& globals, const std::string& done) {
-  if (globals.json) {
-    PrintJson({{"ok", true}});
-  } else {
-    Print("{}\n", done);
-  }
-}
-
 void AddCreate(CLI::App& group, Globals& globals) {
   struct Arguments {
     std::string name, shape = "rows", backend, compression = "lz4", engine;

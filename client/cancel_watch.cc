@@ -51,7 +51,7 @@ class Watcher {
         while (first_ == nullptr) lock.Wait(added_);
         idle_ = false;
         for (CancelWatch* watch = first_; watch != nullptr; watch = watch->after_) {
-          if (*watch->cancelled_) watch->context_.TryCancel();
+          if (watch->IsOver()) watch->context_.TryCancel();
         }
       }
       std::this_thread::sleep_for(kInterval);
@@ -64,13 +64,18 @@ class Watcher {
   CancelWatch* first_ ABSL_GUARDED_BY(mutex_) = nullptr;
 };
 
-CancelWatch::CancelWatch(grpc::ClientContext& context, const std::atomic<bool>* cancelled)
-    : context_(context), cancelled_(cancelled) {
-  if (cancelled_ != nullptr) Watcher::Get().Add(*this);
+CancelWatch::CancelWatch(grpc::ClientContext& context, const std::atomic<bool>* cancelled,
+                         std::optional<Clock::time_point> deadline)
+    : context_(context), cancelled_(cancelled), deadline_(deadline) {
+  if (IsNeeded()) Watcher::Get().Add(*this);
 }
 
 CancelWatch::~CancelWatch() {
-  if (cancelled_ != nullptr) Watcher::Get().Remove(*this);
+  if (IsNeeded()) Watcher::Get().Remove(*this);
+}
+
+bool CancelWatch::IsOver() const {
+  return (cancelled_ != nullptr && *cancelled_) || (deadline_ && Clock::now() >= *deadline_);
 }
 
 }  // namespace kvstore::client

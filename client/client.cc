@@ -79,30 +79,6 @@ absl::StatusOr<DatasetStats> Client::GetStats(std::string_view dataset) {
   return DatasetStats{response.approximate_bytes(), response.approximate_entries()};
 }
 
-absl::StatusOr<ChangePage> Client::ReadChanges(std::string_view dataset, std::string_view from,
-                                               const ChangeOptions& options) {
-  v1::ReadChangesRequest request;
-  request.set_dataset(std::string(dataset));
-  request.set_token(std::string(from));
-  request.set_limit(options.limit);
-  request.set_max_bytes(options.max_bytes);
-  v1::ReadChangesResponse response;
-  if (auto status = caller_->Call(request, response); !status.ok()) return status;
-  if (static_cast<uint32_t>(response.changes_size()) > options.limit || response.token().empty()) {
-    return caller_->InvalidAnswerError("answered with more changes than were asked for, or without a token");
-  }
-  ChangePage page{.changes = {},
-                  .token = std::move(*response.mutable_token()),
-                  .complete_until_ms = response.complete_until_ms()};
-  page.changes.reserve(static_cast<size_t>(response.changes_size()));
-  for (v1::Change& message : *response.mutable_changes()) {
-    auto change = wire::FromWire(message);
-    if (!change || change->token.empty()) return caller_->InvalidAnswerError("answered with an empty change");
-    page.changes.push_back(*std::move(change));
-  }
-  return page;
-}
-
 template <typename Response, typename Request>
 absl::StatusOr<typename Response::Result> Client::DoLongWork(
     std::unique_ptr<grpc::ClientReaderInterface<Response>> (v1::KVStore::StubInterface::*method)(

@@ -47,12 +47,16 @@ class SpawnSettings {
   void SetFile(int file, int as) { ::posix_spawn_file_actions_adddup2(&actions_, file, as); }
   /// A library may have opened files that others would inherit.
   void CloseOthers() { ::posix_spawn_file_actions_addclosefrom_np(&actions_, STDERR_FILENO + 1); }
-  /// This thread may have blocked signals, which would end the child otherwise.
+  /// This thread may have blocked signals, or this process ignore SIGPIPE, which would end the child
+  /// otherwise.
   void AllowSignals() {
     sigset_t none;
     sigemptyset(&none);
     ::posix_spawnattr_setsigmask(&attributes_, &none);
-    ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK);
+    sigset_t pipes = none;
+    sigaddset(&pipes, SIGPIPE);
+    ::posix_spawnattr_setsigdefault(&attributes_, &pipes);
+    ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
   }
 
   const posix_spawn_file_actions_t* actions() const { return &actions_; }
@@ -65,6 +69,7 @@ class SpawnSettings {
 
 /// The beginning of what a program has printed, without the end of its last line.
 std::string MessageIn(const Descriptor& errors) {
+  if (!errors.is_open()) return "";
   std::string text(kMaxMessageBytes, '\0');
   const ssize_t size = ::pread(errors.get(), text.data(), text.size(), 0);
   text.resize(size > 0 ? static_cast<size_t>(size) : 0);
@@ -74,13 +79,17 @@ std::string MessageIn(const Descriptor& errors) {
 
 }  // namespace
 
-absl::StatusOr<ChildProgram> ChildProgram::Start(const std::vector<std::string>& command, int in, int out) {
-  Descriptor errors(::memfd_create("errors", MFD_CLOEXEC));
-  if (!errors.is_open()) return CannotStart(command[0], errno);
+absl::StatusOr<ChildProgram> ChildProgram::Start(const std::vector<std::string>& command, int in, int out,
+                                                 Errors errors_go) {
+  Descriptor errors;
+  if (errors_go == Errors::kKept) {
+    errors = Descriptor(::memfd_create("errors", MFD_CLOEXEC));
+    if (!errors.is_open()) return CannotStart(command[0], errno);
+  }
   SpawnSettings settings;
   settings.SetFile(in, STDIN_FILENO);
   settings.SetFile(out, STDOUT_FILENO);
-  settings.SetFile(errors.get(), STDERR_FILENO);
+  if (errors.is_open()) settings.SetFile(errors.get(), STDERR_FILENO);
   settings.CloseOthers();
   settings.AllowSignals();
   std::vector<std::string> words = command;

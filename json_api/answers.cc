@@ -68,6 +68,13 @@ absl::StatusOr<Json> ChangeToJson(const Change& change) {
   return json;
 }
 
+Json ConsumerToJson(const ChangeConsumer& consumer) {
+  return {{"name", consumer.name},
+          {"token", MarkerToJson(consumer.token)},
+          {"set_at", consumer.set_ms},
+          {"lag_ms", consumer.lag_ms}};
+}
+
 Json ScannedRowToJson(const ScannedRow& row) {
   return {{"row", BytesToJson(row.key)}, {"items", ItemsToJson(row.items)}};
 }

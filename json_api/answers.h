@@ -27,6 +27,7 @@ Json MappingsToJson(const ScannedMappingPage& page);
 /// {"token", "at", ...}, with "row", "column" and "cells"; or "object_id", "data" and "timestamp"; or "from",
 /// "to" and "sequence". As ObjectToJson.
 absl::StatusOr<Json> ChangeToJson(const Change& change);
+Json ConsumerToJson(const ChangeConsumer& consumer);
 /// A string, or null for an empty marker.
 Json MarkerToJson(std::string_view marker);
 /// Returns `answer` with "ok": true.

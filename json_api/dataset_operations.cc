@@ -164,6 +164,52 @@ JsonForm ReadChangesForm() {
                  OptionalField("complete_until", "Uint")}};
 }
 
+Answer SetConsumer(JsonFields& fields, KVStore& store) {
+  const std::string dataset = fields.String("dataset");
+  const std::string name = fields.String("name");
+  const std::string token = fields.String("token");
+  if (auto status = fields.Finish(); !status.ok()) return status;
+  return Done(store.SetConsumer(dataset, name, token));
+}
+
+JsonForm SetConsumerForm() {
+  return {
+      .summary =
+          "Notes how far a follower of a dataset's changes has come: what is behind the token is kept for it",
+      .request = {RequiredField("dataset", "Text"), RequiredField("name", "Text"),
+                  RequiredField("token", "Text")}};
+}
+
+Answer ListConsumers(JsonFields& fields, KVStore& store) {
+  const std::string dataset = fields.String("dataset");
+  if (auto status = fields.Finish(); !status.ok()) return status;
+  const auto consumers = store.ListConsumers(dataset);
+  if (!consumers.ok()) return consumers.status();
+  Json list = Json::array();
+  for (const ChangeConsumer& consumer : *consumers) list.push_back(ConsumerToJson(consumer));
+  return Json{{"consumers", std::move(list)}};
+}
+
+JsonForm ListConsumersForm() {
+  return {
+      .summary = "Returns the followers of a dataset's changes that have a name, and how far they have come",
+      .get = "/v1/datasets/{dataset}/consumers",
+      .request = {RequiredField("dataset", "Text")},
+      .answer = {RequiredField("consumers", "Consumers")}};
+}
+
+Answer DropConsumer(JsonFields& fields, KVStore& store) {
+  const std::string dataset = fields.String("dataset");
+  const std::string name = fields.String("name");
+  if (auto status = fields.Finish(); !status.ok()) return status;
+  return Done(store.DropConsumer(dataset, name));
+}
+
+JsonForm DropConsumerForm() {
+  return {.summary = "Forgets such a follower, so that nothing is kept for it",
+          .request = {RequiredField("dataset", "Text"), RequiredField("name", "Text")}};
+}
+
 Answer Compact(JsonFields& fields, KVStore& store) {
   const std::string dataset = fields.String("dataset");
   if (auto status = fields.Finish(); !status.ok()) return status;

@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "kvstore_api/limits.h"
 #include "kvstore_api/types.h"
 
@@ -73,6 +74,30 @@ struct ChangeOptions {
   uint32_t limit = 1000;  ///< Changes of a page, 1..kMaxListEntries.
   size_t max_bytes =
       kDefaultPageBytes;  ///< About, 1..kMaxPageBytes; a page that is not at the end has one change.
+};
+
+/// Somebody who follows a dataset and has said how far it has come (KVStore::SetConsumer).
+struct ChangeConsumer {
+  std::string name;
+  /// Behind what it has dealt with. Empty: some of what is behind that is not kept any more, so it must begin
+  /// again.
+  std::string token;
+  uint64_t set_ms = 0;  ///< When that was said.
+  uint64_t lag_ms = 0;  ///< How old the oldest change behind the token is; 0: there is none.
+  friend bool operator==(const ChangeConsumer&, const ChangeConsumer&) = default;
+};
+
+/// The changes of a dataset as they come (KVStore::WatchChanges). Must be destroyed before its store.
+/// Externally synchronised.
+class ChangeStream {
+ public:
+  virtual ~ChangeStream() = default;
+
+  /// Waits for changes and returns them. A page without changes comes first where there are none yet, and
+  /// about once a second while none come: it says until when all were told. CANCELLED and DEADLINE_EXCEEDED
+  /// by the caller's CallScope; after these and UNAVAILABLE, call again. After other errors (those of
+  /// KVStore::ReadChanges) begin again.
+  [[nodiscard]] virtual absl::StatusOr<ChangePage> Next() = 0;
 };
 
 }  // namespace kvstore

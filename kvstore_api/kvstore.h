@@ -89,6 +89,25 @@ class KVStore {
   [[nodiscard]] virtual absl::StatusOr<ChangePage> ReadChanges(std::string_view dataset,
                                                                std::string_view from,
                                                                const ChangeOptions& options) = 0;
+  /// Follows a dataset: the stream returns what ReadChanges returns, and waits where there is nothing yet.
+  /// Over the network the server tells what is written as it is written; a connection that is lost is made
+  /// again, and the stream goes on where it was. Arguments and errors are those of ReadChanges.
+  [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<ChangeStream>> WatchChanges(std::string_view dataset,
+                                                                                   std::string_view from) = 0;
+  /// Notes how far somebody who follows the dataset has come, under a name. What is behind the token stays
+  /// until it has passed, also if it is older than keep_changes_ms; a dataset keeps no more than 4 GiB of
+  /// changes all the same, and one that falls behind so far has to begin again (OUT_OF_RANGE).
+  ///
+  /// name   1 to kMaxConsumerNameBytes letters, digits, '_', '-' and '.'. RESOURCE_EXHAUSTED if it is new and
+  ///        there are kMaxConsumers.
+  /// token  as `from` of ReadChanges, with the same errors.
+  [[nodiscard]] virtual absl::Status SetConsumer(std::string_view dataset, std::string_view name,
+                                                 std::string_view token) = 0;
+  /// Returns all of them, by name.
+  [[nodiscard]] virtual absl::StatusOr<std::vector<ChangeConsumer>> ListConsumers(
+      std::string_view dataset) = 0;
+  /// Forgets one, so that nothing is kept for it. NOT_FOUND if there is none of that name.
+  [[nodiscard]] virtual absl::Status DropConsumer(std::string_view dataset, std::string_view name) = 0;
 
   // ---- rows ----
 

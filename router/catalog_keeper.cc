@@ -341,6 +341,20 @@ void CatalogKeeper::Describe(MetricsSink& sink) const {
              static_cast<double>(broken));
   catalog_->Describe(sink);
   for (const auto& [name, backend] : backends_) backend->Describe(sink);
+  for (const auto& [name, served] : *datasets) {
+    if (served->spec.keep_changes_ms == 0 || served->backend == nullptr) continue;
+    const auto consumers = served->backend->ListConsumers(served->spec);
+    if (!consumers.ok()) continue;
+    for (const UnitConsumer& consumer : *consumers) {
+      const MetricsSink::Labels labels = {{"dataset", std::string(name)}, {"consumer", consumer.name}};
+      sink.Gauge("kvstore_consumer_lag_seconds",
+                 "Age of the oldest change that a consumer has not dealt with", labels,
+                 static_cast<double>(consumer.lag_ms) / 1e3);
+      sink.Gauge("kvstore_consumer_lost",
+                 "1: changes that the consumer had not dealt with are not kept any more", labels,
+                 consumer.position.empty() ? 1 : 0);
+    }
+  }
 }
 
 }  // namespace kvstore

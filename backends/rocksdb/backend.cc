@@ -112,11 +112,25 @@ std::unique_ptr<WriteLog> RocksDbBackend::OpenWriteLog() { return std::make_uniq
 
 absl::Status RocksDbBackend::DropDataset(const DatasetSpec& spec) {
   std::shared_ptr<rocks::ChangeLog> changes;
-  if (const auto family = engine_->FindFamily(spec.name)) {
-    const std::shared_lock lock(family->gate.mutex);
+  const auto family = engine_->FindFamily(spec.name);
+  EndpointState before = EndpointState::kServing;
+  if (family) {
+    const std::unique_lock lock(family->gate.mutex);
     changes = family->gate.open_change_log();
+    // Once all locks are held no write is in flight, and later ones are refused. RocksDB would take one that
+    // meets the drop for damage, and refuse all writes of the store from then on.
+    const auto all = engine_->locks().ExcludeAll();
+    before = family->gate.state();
+    family->gate.SetState(EndpointState::kAbsent, /*captures=*/false);
   }
-  if (auto status = engine_->DropFamily(spec.name); !status.ok()) return status;
+  if (auto status = engine_->DropFamily(spec.name); !status.ok()) {
+    if (family) {
+      const std::unique_lock lock(family->gate.mutex);
+      const auto all = engine_->locks().ExcludeAll();
+      family->gate.SetState(before, family->gate.capture);
+    }
+    return status;
+  }
   if (auto status = engine_->DropAuxiliaryFamily(rocks::ChangeLog::FamilyName(spec.name),
                                                  changes ? changes->handle() : nullptr);
       !status.ok()) {
@@ -142,6 +156,25 @@ absl::StatusOr<UnitChanges> RocksDbBackend::ReadChanges(const DatasetSpec& spec,
   const auto family = Find(spec);
   if (!family.ok()) return family.status();
   return rocks::ReadChanges(*engine_, **family, spec.shape, position, limits);
+}
+
+absl::Status RocksDbBackend::SetConsumer(const DatasetSpec& spec, std::string_view name,
+                                         std::string_view position) {
+  const auto family = Find(spec);
+  if (!family.ok()) return family.status();
+  return rocks::SetConsumer(*engine_, **family, name, position);
+}
+
+absl::StatusOr<std::vector<UnitConsumer>> RocksDbBackend::ListConsumers(const DatasetSpec& spec) {
+  const auto family = Find(spec);
+  if (!family.ok()) return family.status();
+  return rocks::ListConsumers(**family);
+}
+
+absl::Status RocksDbBackend::DropConsumer(const DatasetSpec& spec, std::string_view name) {
+  const auto family = Find(spec);
+  if (!family.ok()) return family.status();
+  return rocks::DropConsumer(*engine_, **family, name);
 }
 
 absl::StatusOr<std::shared_ptr<RowStore>> RocksDbBackend::OpenRows(const DatasetSpec& spec) {

@@ -51,6 +51,10 @@ class RocksDbBackend : public Backend {
   absl::StatusOr<std::string> StartChanges(const DatasetSpec& spec, ChangesFrom from) override;
   absl::StatusOr<UnitChanges> ReadChanges(const DatasetSpec& spec, std::string_view position,
                                           const ChangeLimits& limits) override;
+  absl::Status SetConsumer(const DatasetSpec& spec, std::string_view name,
+                           std::string_view position) override;
+  absl::StatusOr<std::vector<UnitConsumer>> ListConsumers(const DatasetSpec& spec) override;
+  absl::Status DropConsumer(const DatasetSpec& spec, std::string_view name) override;
   absl::StatusOr<std::unique_ptr<Checkpoint>> MakeCheckpoint() override { return engine_->MakeCheckpoint(); }
   /// Opens the log of all writes, which is sent to a store of backups between two checkpoints.
   std::unique_ptr<WriteLog> OpenWriteLog();

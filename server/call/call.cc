@@ -89,6 +89,14 @@ Core::Core(Router& store, const ServerOptions& wanted, std::unique_ptr<Access> l
                 sink.Gauge("kvstore_calls_held",
                            "Calls in flight that wait for datasets that migrate, or for room", {},
                            static_cast<double>(suspended.size()));
+                sink.Gauge("kvstore_followers_waiting",
+                           "Calls that follow a dataset and have been told all that was written", {},
+                           static_cast<double>(changes.waiting()));
+                sink.Counter("kvstore_change_pages_read_total", "Pages of changes read for followers", {},
+                             static_cast<double>(changes.read()));
+                sink.Counter("kvstore_change_pages_shared_total",
+                             "Pages of changes that were read for another follower", {},
+                             static_cast<double>(changes.shared()));
                 sink.Counter("kvstore_calls_refused_total", "Calls turned away because there were too many",
                              {}, static_cast<double>(admission.refused()));
                 sink.Counter("kvstore_connections_ended_total",
@@ -105,7 +113,8 @@ Core::Core(Router& store, const ServerOptions& wanted, std::unique_ptr<Access> l
       report_workers(options.limits.report_threads,
                      options.TellsCallersApart() ? (options.limits.report_threads + 1) / 2 : SIZE_MAX),
       shard_workers(parts.shard_operations != nullptr ? kMaxShardOperations : 0),
-      suspended(router, [this] { return draining.load(std::memory_order_relaxed); }) {}
+      suspended(router, [this] { return draining.load(std::memory_order_relaxed); }),
+      changes(router, [this] { return draining.load(std::memory_order_relaxed); }) {}
 
 Call::Call(Core& core, Operation operation, const CallInfo& info)
     : core_(core), operation_(operation), info_(info) {}
@@ -344,6 +353,18 @@ void Call::SuspendUntilRetry(Work retry) {
                        .lane = OwnLane()});
 }
 
+absl::Status Call::CheckServes() const {
+  return core_.draining.load(std::memory_order_relaxed) ? ServerStops() : absl::OkStatus();
+}
+
+void Call::SuspendForChanges(const std::string& token, Work retry) {
+  suspended_until_ = Clock::now() + ChangeFollower::kTellInterval;
+  core_.changes.Wait(dataset_, token,
+                     {.due = [this](Clock::time_point now) { return IsDue(now); },
+                      .retry = std::move(retry),
+                      .lane = OwnLane()});
+}
+
 bool Call::IsDue(Clock::time_point now) const {
   return now >= suspended_until_ || (limits_->deadline && now >= *limits_->deadline) ||
          limits_->cancelled->load(std::memory_order_relaxed);
@@ -364,9 +385,10 @@ void Call::Run(Work work) {
 Lane Call::WorkerLane() {
   CallerShare& share = share_ != nullptr ? *share_ : core_.strangers;
   // What waits for other machines takes little of the processors, and the objects of a join may be elsewhere.
-  // Figures are told whatever others do.
+  // Figures are told whatever others do. What a follower is told at a time is little.
   const bool is_long = Traits(operation_).right == Right::kRead && !IsShort() && !waits_ &&
-                       operation_ != Operation::kListObjects && operation_ != Operation::kGetMetrics;
+                       operation_ != Operation::kListObjects && operation_ != Operation::kGetMetrics &&
+                       operation_ != Operation::kWatchChanges;
   if (is_long) return {&core_.long_workers, &share.long_queue};
   return {&core_.workers, &share.queue};
 }
@@ -432,7 +454,9 @@ void Call::End(const absl::Status& status) {
     core_.metrics.Count(operation_, backend_, info_.door, seconds, status, admitted_ ? request_bytes_ : 0,
                         response_bytes_);
   }
-  if (!is_retried && (IsOnShards(operation_) || core_.log.Wants(seconds, status))) {
+  // One that lasts as long as its client likes is never slow.
+  const double slowness = operation_ == Operation::kWatchChanges ? 0 : seconds;
+  if (!is_retried && (IsOnShards(operation_) || core_.log.Wants(slowness, status))) {
     CallRecord record = Record();
     record.seconds = seconds;
     core_.log.Write(record, status);

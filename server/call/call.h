@@ -25,6 +25,7 @@
 #include "server/call/call_info.h"
 #include "server/call/call_log.h"
 #include "server/call/call_quotas.h"
+#include "server/call/change_feed.h"
 #include "server/call/connections.h"
 #include "server/call/lane.h"
 #include "server/call/metrics.h"
@@ -100,7 +101,9 @@ struct Core {
   std::atomic<size_t> shard_operations{0};
   WorkQueue shard_work;
   WorkerPool shard_workers;
-  SuspendedCalls suspended;  ///< Destroyed first, because it uses the others.
+  // Destroyed first, because they use the others.
+  SuspendedCalls suspended;
+  ChangeFeed changes;
 };
 
 /// The size of a request.
@@ -239,6 +242,12 @@ class Call {
   void TakeFromQuotas(size_t bytes) { quotas_.Take(bytes); }
   /// Has `retry` run on a worker when there may be room, or the call has to end. Else as SuspendUntilRetry.
   void SuspendForRoom(Work retry);
+  /// Returns whether calls that last as long as their clients like may go on: UNAVAILABLE if the server
+  /// stops.
+  absl::Status CheckServes() const;
+  /// Has `retry` run on a worker when something is written behind a token of dataset_ (ChangeFollower), after
+  /// a second, or when the call has to end. Else as SuspendUntilRetry.
+  void SuspendForChanges(const std::string& token, Work retry);
   /// Returns the limits of the work, for a CallScope. They do not change after the first time.
   ///
   /// stream  The server's limit of a call's duration does not apply.

@@ -45,9 +45,9 @@ absl::Status Handle(KVStore& store, const v1::WritePointsRequest& request, v1::W
 /// Fills the next message of a stream; returns false, with an empty message, when there is none any more. The
 /// request must outlive it. Externally synchronised.
 ///
-/// migrating  Set to the error if the dataset migrates and no message was made for that reason: the producer
-/// is to be called again. Null: entries whose dataset migrates get the error as their answer, or the stream
-/// ends with it.
+/// migrating  Set to the error if the dataset migrates and no message was made for that reason, or to one of
+/// NothingYetError (server/call/change_feed.h): the producer is to be called again. Null: entries whose
+/// dataset migrates get the error as their answer, or the stream ends with it.
 template <typename Response>
 using Producer = std::function<absl::StatusOr<bool>(Response& response, absl::Status* migrating)>;
 

@@ -67,4 +67,26 @@ absl::Status Handle(KVStore& store, const v1::ReadChangesRequest& request,
   return absl::OkStatus();
 }
 
+absl::Status Handle(KVStore& store, const v1::SetConsumerRequest& request, v1::SetConsumerResponse&) {
+  return store.SetConsumer(request.dataset(), request.name(), request.token());
+}
+
+absl::Status Handle(KVStore& store, const v1::ListConsumersRequest& request,
+                    v1::ListConsumersResponse& response) {
+  auto consumers = store.ListConsumers(request.dataset());
+  if (!consumers.ok()) return consumers.status();
+  for (ChangeConsumer& consumer : *consumers) {
+    v1::Consumer& sent = *response.add_consumers();
+    sent.set_name(std::move(consumer.name));
+    sent.set_token(std::move(consumer.token));
+    sent.set_set_ms(consumer.set_ms);
+    sent.set_lag_ms(consumer.lag_ms);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Handle(KVStore& store, const v1::DropConsumerRequest& request, v1::DropConsumerResponse&) {
+  return store.DropConsumer(request.dataset(), request.name());
+}
+
 }  // namespace kvstore::server

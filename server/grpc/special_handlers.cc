@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "json/json_text.h"
+#include "server/call/change_feed.h"
 #include "server/call/forbidden_objects.h"
 #include "server/call/migration_command.h"
 #include "server/grpc/verb_command.h"
@@ -72,6 +73,23 @@ Producer<v1::QueryReportResponse> ProduceAny(Core& core, const std::shared_ptr<c
                                              const v1::QueryReportRequest& request,
                                              const ReserveBytes& reserve) {
   return Produce(core.router, request, {.max_memory_bytes = core.options.limits.query_bytes}, reserve);
+}
+
+Producer<v1::WatchChangesResponse> ProduceAny(Core& core, const std::shared_ptr<const Principal>&,
+                                              const v1::WatchChangesRequest& request, const ReserveBytes&) {
+  return [follower = ChangeFollower(core.changes, request.dataset(), request.token())](
+             v1::WatchChangesResponse& response, absl::Status* migrating) mutable -> absl::StatusOr<bool> {
+    const auto page = follower.Next();
+    if (!page.ok()) return page.status();
+    if (*page == nullptr) {
+      *migrating = NothingYetError(follower.token());
+      return false;
+    }
+    for (const Change& change : (*page)->changes) wire::ToWire(Change(change), *response.add_changes());
+    response.set_token((*page)->token);
+    response.set_complete_until_ms((*page)->complete_until_ms);
+    return true;
+  };
 }
 
 absl::Status HandleAny(Core& core, const Principal* principal, const v1::MigrateRequest& request,

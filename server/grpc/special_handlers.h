@@ -59,6 +59,10 @@ Producer<v1::QueryReportResponse> ProduceAny(Core& core, const std::shared_ptr<c
                                              const v1::QueryReportRequest& request,
                                              const ReserveBytes& reserve);
 
+/// Ends only with an error.
+Producer<v1::WatchChangesResponse> ProduceAny(Core& core, const std::shared_ptr<const Principal>& principal,
+                                              const v1::WatchChangesRequest& request, const ReserveBytes&);
+
 template <typename Request>
 auto ProduceAny(Core& core, const std::shared_ptr<const Principal>&, const Request& request,
                 const ReserveBytes& reserve) {

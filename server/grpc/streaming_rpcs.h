@@ -75,6 +75,7 @@ class ProducedStream : public grpc::ServerBidiReactor<Incoming<Request>, Respons
       next_.Clear();
       auto status = CheckLimits();
       if (status.ok()) status = CheckStillAllowed();
+      if (status.ok() && operation_ == Operation::kWatchChanges) status = CheckServes();
       if (status.ok()) {
         const auto may = MayGoOn();
         if (may.ok() && !(*may && HasRoom())) return SuspendForRoom([this] { ProduceNext(); });
@@ -84,6 +85,9 @@ class ProducedStream : public grpc::ServerBidiReactor<Incoming<Request>, Respons
         made = producer_(next_, &migrating);
       } else {
         made = status;
+      }
+      if (const auto token = NothingYetBehind(migrating)) {
+        return SuspendForChanges(*token, [this] { ProduceNext(); });
       }
       if (!migrating.ok()) {
         if (ShouldSuspend(migrating)) return SuspendUntilRetry([this] { ProduceNext(); });

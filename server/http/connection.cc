@@ -116,6 +116,8 @@ bool Connection::Advance() {
       return AdvanceAnswer();
     case State::kExec:
       return AdvanceExec();
+    case State::kFollow:
+      return AdvanceFollowing();
     case State::kEnding:
       if (ended_ || pace_.bytes > kMaxLingering) Close();
       return false;
@@ -158,8 +160,9 @@ void Connection::OnRead(Error error, size_t size) {
   if (state_ == State::kClosed) return;
   if (error) {
     ended_ = true;
-    // Whoever closes the connection while a call runs, or in the middle of lines, gives that up.
-    if (running_ || state_ == State::kExec) gone_.store(true, std::memory_order_relaxed);
+    // Whoever closes the connection while a call runs, or in the middle of lines or events, gives that up.
+    if (running_ || state_ == State::kExec || state_ == State::kFollow)
+      gone_.store(true, std::memory_order_relaxed);
   } else if (state_ == State::kEnding) {
     pace_.Add(size);
   } else {
@@ -232,6 +235,10 @@ std::optional<Connection::Clock::time_point> Connection::Deadline() const {
       // While a line is carried out and nothing is to be sent, the client waits and not the server.
       if (running_ && out_.empty()) return std::nullopt;
       return DeadlineOf(pace_);
+    case State::kFollow:
+      // While nothing is written there is nothing to take.
+      if (out_.empty()) return std::nullopt;
+      return DeadlineOf(pace_);
     case State::kEnding:
       return pace_.since + kLingerTimeout;
     case State::kCall:
@@ -283,6 +290,8 @@ void Connection::Forget() {
   ReleaseBody();
   out_held_.clear();
   exec_.reset();
+  follow_.reset();
+  has_followed_ = false;
 }
 
 void Connection::FinishCall() {
@@ -294,6 +303,8 @@ void Connection::OnCallDone() {
   if (state_ == State::kClosed) return Forget();
   if (state_ == State::kExec) {
     AddAnswer();
+  } else if (state_ == State::kFollow) {
+    TakeEvents();
   } else {
     AnswerCall();
   }

@@ -18,6 +18,7 @@
 #include "absl/status/status.h"
 #include "server/call/call.h"
 #include "server/http/byte_stream.h"
+#include "server/http/change_events.h"
 #include "server/http/door.h"
 #include "server/http/http_answer.h"
 #include "server/http/json_call.h"
@@ -60,6 +61,7 @@ class Connection : public std::enable_shared_from_this<Connection>, private Call
     kCall,    ///< A call is being carried out.
     kAnswer,  ///< An answer is being sent.
     kExec,    ///< Lines are read, carried out and answered.
+    kFollow,  ///< Changes of a dataset are sent as they come.
     kEnding,  ///< Everything was sent. What still comes is thrown away, so that the client reads the answer
               ///< first.
     kClosed,
@@ -159,6 +161,14 @@ class Connection : public std::enable_shared_from_this<Connection>, private Call
   void AddAnswer();
   void EndExec();
 
+  // ---- connection_follow.cc: changes of a dataset as they come ----
+  void BeginFollowing(const Route& route);
+  bool AdvanceFollowing();
+  /// Makes the next events. On a worker.
+  void ProduceEvents();
+  /// Sends what was made.
+  void TakeEvents();
+
   // ---- CallTransport ----
   std::string_view Authorization() const override { return head_.authorization; }
   std::string CommonName() const override { return common_name_; }
@@ -222,6 +232,11 @@ class Connection : public std::enable_shared_from_this<Connection>, private Call
   std::vector<std::shared_ptr<void>> out_held_;  // for answers to lines that were not taken yet
   bool exec_ended_ = false;
   absl::Status exec_error_;  // why no more lines can be read
+
+  // Changes as they come.
+  std::unique_ptr<ChangeEvents> follow_;
+  ChangeEvents::Made made_ = ChangeEvents::Made::kEnd;
+  bool has_followed_ = false;  // the head of the answer was sent
 };
 
 }  // namespace kvstore::server

@@ -20,6 +20,8 @@ inline constexpr size_t kMaxValuesOfAnybody = 16;
 /// Up to this size a body is kept before its call is admitted without being counted, and parsed where it was
 /// read.
 inline constexpr size_t kParsedHere = size_t{64} << 10;
+/// What a request takes in memory beside its body.
+inline constexpr size_t kBareRequestBytes = size_t{4} << 10;
 /// So much is read ahead of the request that is being carried out.
 inline constexpr size_t kMaxAhead = size_t{32} << 10;
 /// So much is given to the system at a time, so that a client that takes something is seen to.

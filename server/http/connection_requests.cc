@@ -20,8 +20,6 @@ namespace http = boost::beast::http;
 
 /// How much of a body is decoded at a time.
 constexpr size_t kDecoded = size_t{16} << 10;
-/// What a request takes in memory beside its body.
-constexpr size_t kBareRequestBytes = size_t{4} << 10;
 /// An answer up to this size is copied behind its head, so that both are sent at once.
 constexpr size_t kCopiedBytes = size_t{64} << 10;
 
@@ -119,6 +117,7 @@ void Connection::OnHead() {
   if (route.kind == Route::Kind::kHealthz || route.kind == Route::Kind::kReadyz) return OnPage(route.kind);
   if (route.kind == Route::Kind::kOperation) return OnOperation(std::move(route));
   if (route.kind == Route::Kind::kExec) return BeginExec();
+  if (route.kind == Route::Kind::kChanges) return BeginFollowing(route);
   // Strangers are told nothing of what there is.
   const auto known = door_.core.access->Identify(head_.authorization, common_name_);
   if (!known.ok()) {
@@ -138,7 +137,7 @@ void Connection::OnPreflight() {
           .type = {},
           .more = "Access-Control-Allow-Methods: GET, POST\r\n"
                   "Access-Control-Allow-Headers: Authorization, Content-Type, Kv-Timeout-Ms, Kv-Request-Id, "
-                  "Kv-First-Instance\r\n"
+                  "Kv-First-Instance, Last-Event-ID\r\n"
                   "Access-Control-Max-Age: 600\r\n"},
          std::make_shared<const std::string>());
 }

@@ -11,6 +11,7 @@ namespace kvstore::server {
 
 inline constexpr std::string_view kJsonType = "application/json";
 inline constexpr std::string_view kJsonLinesType = "application/x-ndjson";
+inline constexpr std::string_view kEventsType = "text/event-stream";
 
 /// The head of an answer.
 struct AnswerHead {

@@ -4,9 +4,11 @@
 
 #include <array>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <string_view>
 
 #include "json_api/schemas.h"
+#include "server/http/http_answer.h"
 #include "server/http/json_operations.h"
 
 namespace kvstore::server {
@@ -103,6 +105,32 @@ Json ExecOf() {
           {"responses", std::move(responses)}};
 }
 
+Json FollowOf() {
+  Json responses = {{"200",
+                     {{"description",
+                       "Server-sent events, until the client leaves: the `data` of each is a change, or says "
+                       "until when all "
+                       "were told; its `id` is the token to go on behind it. An `error` is the last one"},
+                      {"content", {{std::string(kEventsType), {{"schema", {{"type", "string"}}}}}}}}}};
+  for (const int status : {400, 401, 403, 404, 412, 429, 503})
+    responses[std::to_string(status)] = Reference("responses", "Error");
+  const auto text = [](const char* name, const char* in, bool required, const char* description) {
+    return Json{{"name", name},
+                {"in", in},
+                {"required", required},
+                {"description", description},
+                {"schema", {{"type", "string"}}}};
+  };
+  return {{"operationId", "watch_changes"},
+          {"summary", "Follows a dataset that keeps its changes: tells them as they come"},
+          {"parameters",
+           Json::array({text("dataset", "path", true, "Its name"),
+                        text("from", "query", false, "A token; or `begin`, the default, or `now`"),
+                        text("Last-Event-ID", "header", false,
+                             "A token, in place of `from`: browsers send it when they connect again")})},
+          {"responses", std::move(responses)}};
+}
+
 Json ParameterOf(std::string_view name, std::string_view description, Json schema) {
   return {{"name", Text(name)},
           {"in", "header"},
@@ -145,6 +173,7 @@ Json OpenApiDocument() {
     if (!operation.form.get.empty()) paths[std::string(operation.form.get)]["get"] = GetOf(operation);
   }
   paths["/v1/exec"]["post"] = ExecOf();
+  paths["/v1/changes/{dataset}"]["get"] = FollowOf();
   paths["/v1/openapi.json"]["get"] = {
       {"operationId", "openapi"},
       {"summary", "Returns this document"},

@@ -112,6 +112,7 @@ absl::StatusOr<RequestHead> ReadHead(const RequestParser& parser) {
     }
   }
   if (auto status = CheckCoding(message, head.chunked, head.is_http10); !status.ok()) return status;
+  head.last_event_id = Value(message, "Last-Event-ID");
   if (auto status = ReadTimeout(message, head.timeout); !status.ok()) return status;
   if (auto status = ReadIdHeader(message, "Kv-Request-Id", head.request_id); !status.ok()) return status;
   if (auto status = ReadIdHeader(message, "Kv-First-Instance", head.first_instance); !status.ok())

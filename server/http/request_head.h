@@ -34,6 +34,8 @@ struct RequestHead {
   std::string request_id;      ///< Kv-Request-Id: kRequestIdBytes bytes; empty: there is none.
   std::string first_instance;  ///< Kv-First-Instance: the bytes of Core::instance; empty: there is none.
 
+  std::string last_event_id;  ///< Last-Event-ID, of a browser that follows something again; or empty.
+
   bool has_body() const { return chunked || content_length > 0; }
 };
 

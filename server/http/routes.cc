@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "json/bytes_json.h"
+#include "kvstore_api/changes.h"
 #include "server/http/http_answer.h"
 #include "server/http/request_head.h"
 #include "server/http/target.h"
@@ -108,6 +109,21 @@ Route FindGet(std::string_view method, const Target& target) {
       absl::NotFoundError("path: there is nothing here; GET /v1/openapi.json describes what there is"));
 }
 
+/// Returns the route of /v1/changes/{dataset}.
+Route FindChanges(std::string_view method, const Target& target) {
+  if (method != kGet) return WrongMethod(kGet);
+  std::string from(kChangesFromBegin);
+  for (const auto& [name, value] : target.query) {
+    if (name != "from")
+      return ErrorRoute(absl::InvalidArgumentError("query: may have the parameter from only"));
+    from = value;
+  }
+  Route route;
+  route.kind = Route::Kind::kChanges;
+  route.request = Json{{"dataset", target.path[2]}, {"from", std::move(from)}};
+  return route;
+}
+
 }  // namespace
 
 Route FindRoute(std::string_view method, std::string_view target_text) {
@@ -116,6 +132,7 @@ Route FindRoute(std::string_view method, std::string_view target_text) {
   const std::vector<std::string>& path = target->path;
   if (path.size() == 1 && path[0] == "healthz") return PlainRoute(Route::Kind::kHealthz, kGet, method);
   if (path.size() == 1 && path[0] == "readyz") return PlainRoute(Route::Kind::kReadyz, kGet, method);
+  if (path.size() == 3 && path[0] == "v1" && path[1] == "changes") return FindChanges(method, *target);
   if (path.size() != 2 || path[0] != "v1") return FindGet(method, *target);
   if (path[1] == "exec") return PlainRoute(Route::Kind::kExec, kPost, method);
   if (path[1] == "openapi.json") return PlainRoute(Route::Kind::kOpenApi, kGet, method);

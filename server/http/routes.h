@@ -16,6 +16,7 @@ struct Route {
   enum class Kind {
     kOperation,  ///< `operation`, by POST with its fields in the body, or by GET with them in `request`.
     kExec,       ///< Requests as lines of JSON.
+    kChanges,    ///< The changes of a dataset as they come: "dataset" and "from" in `request`.
     kOpenApi,
     kHealthz,
     kReadyz,
@@ -24,7 +25,7 @@ struct Route {
 
   Kind kind = Kind::kError;
   const JsonOperation* operation = nullptr;
-  std::optional<Json> request;  ///< Of a GET.
+  std::optional<Json> request;  ///< Of a GET: its fields.
   int status = 0;               ///< Of an error, for HTTP.
   absl::Status error;
   std::string_view allow;  ///< The method that the path takes, where the request has another one.

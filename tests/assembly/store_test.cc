@@ -325,5 +325,58 @@ TEST_F(StoreTest, DatasetsComeAndGoWhileOthersServe) {
   EXPECT_EQ(failures, 0);
 }
 
+TEST_F(StoreTest, ADatasetIsDroppedWhileItIsWrittenTo) {
+  // RocksDB takes a write to a family that is gone for damage, and would refuse all others from then on.
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> writers;
+  const auto expect = [](const absl::Status& status) {
+    EXPECT_TRUE(status.ok() || absl::IsNotFound(status)) << status;
+  };
+  for (int writer = 0; writer < 6; ++writer) {
+    writers.emplace_back([&, writer] {
+      for (int i = 0; !stop; ++i) {
+        const std::string row = std::to_string(i % 100);
+        const CellWrite cell{"c", row, std::nullopt};
+        switch (writer) {
+          case 0:
+          case 1:
+            expect(store_->PutRow("going", row, {&cell, 1}, {}).status());
+            break;
+          case 2:
+            expect(store_->DeleteRow("going", row, {}));
+            break;
+          case 3:
+            expect(store_->CreateObject("going-pins", "{}", {}).status());
+            break;
+          case 4:
+            expect(store_->AddMapping("going-boards", 1 + i % 10, 2, std::nullopt));
+            break;
+          default: {
+            const absl::Status status = store_->SetConsumer("going", "search", kChangesFromNow);
+            EXPECT_TRUE(status.ok() || absl::IsNotFound(status) || absl::IsFailedPrecondition(status))
+                << status;
+          }
+        }
+      }
+    });
+  }
+  for (int i = 0; i < 40; ++i) {
+    ASSERT_OK(store_->CreateDataset({.name = "going", .keep_changes_ms = i % 2 == 0 ? 60'000u : 0u}));
+    ASSERT_OK(store_->CreateDataset({.name = "going-pins", .shape = Shape::kObjects, .type = 9}));
+    ASSERT_OK(store_->CreateDataset({.name = "going-boards", .shape = Shape::kMappings}));
+    std::this_thread::sleep_for(std::chrono::milliseconds(i % 5));
+    if (i % 4 == 0) {
+      ASSERT_OK(store_->AlterDataset("going", {.keep_changes_ms = 0}));
+    }
+    for (const char* name : {"going", "going-pins", "going-boards"}) ASSERT_OK(store_->DropDataset(name, {}));
+    ASSERT_OK(PutCell("r", "c", "v")) << "others are written to";
+  }
+  stop = true;
+  for (std::thread& thread : writers) thread.join();
+  Reopen();
+  EXPECT_THAT(store_->GetRow("going", "1", {}), FailsWith(kNotFound, "'going'"));
+  ASSERT_OK(PutCell("r", "c", "v"));
+}
+
 }  // namespace
 }  // namespace kvstore

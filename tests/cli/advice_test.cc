@@ -306,6 +306,7 @@ const std::set<std::string>& Harmless() {
       "compact",
       "completion",
       "config check",
+      "consumers list",
       "dataset create",
       "dataset list",
       "dataset show",

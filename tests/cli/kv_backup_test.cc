@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -73,6 +74,39 @@ TEST_F(KvBackup, FromCreateToPrune) {
   EXPECT_EQ(pruned["removed"].size(), 1u);
   EXPECT_EQ(RunJson({"backup", "list", "--from", Url()})["backups"].size(), 1u);
   EXPECT_GT(second["backup"]["sent_objects"].get<uint64_t>(), 0u);
+}
+
+TEST_F(KvBackup, AFollowerOfWhatWasWrittenAfterTheBackupIsToldSo) {
+  Ok({"dataset", "alter", "events", "--keep-changes-ms", "1d"});
+  Ok({"put", "events", "user:8", "click=pin:4"});
+  const auto last_token = [](const std::string& lines) {
+    const size_t begin = lines.rfind('\n', lines.size() - 2) + 1;
+    return Json::parse(lines.substr(begin))["token"].get<std::string>();
+  };
+  const std::string before = last_token(Ok({"changes", "events"}));
+  Ok({"consumers", "set", "events", "search", before});
+  Ok({"backup", "create", "--to", Url()});
+  Ok({"put", "events", "user:9", "click=pin:5"});
+  const std::string after = last_token(Ok({"changes", "events"}));
+  const std::string restored = (dir_ / "restored").string();
+  EXPECT_EQ(Run({"backup", "restore", "--from", Url(), "--to", restored}).code, 0);
+
+  // As long as nothing is written, and when something else has taken the place of what is lost.
+  const auto follow = [&](const std::string& token) {
+    return Run({"--data", restored, "changes", "events", "--from", token});
+  };
+  for (int written = 0; written < 3; ++written) {
+    const Output refused = follow(after);
+    EXPECT_EQ(refused.code, 1) << refused.out;
+    EXPECT_THAT(refused.err, HasSubstr("--snapshot"));
+    const Output followed = follow(before);
+    EXPECT_EQ(followed.code, 0) << followed.err;
+    EXPECT_EQ(std::count(followed.out.begin(), followed.out.end(), '\n'), 1 + written);
+    EXPECT_EQ(Run({"--data", restored, "put", "events", "user:10", "click=pin:6"}).code, 0);
+  }
+  // What was noted before the backup holds.
+  EXPECT_THAT(Run({"--data", restored, "changes", "events", "--consumer", "search"}).out,
+              HasSubstr("user:10"));
 }
 
 TEST_F(KvBackup, ADatasetGoesIntoAnotherStoreUnderAnotherName) {

@@ -76,7 +76,9 @@ TEST_F(KvChanges, ASnapshotHasAllAndThenWhatFollows) {
   EXPECT_EQ(lines[0]["cells"].size(), 2u);
   EXPECT_EQ(lines[2]["column"], "d");
   Ok({"put", "rows", "c", "x=1"});
-  const auto more = Changes({"rows", "--from", lines[0]["token"]});
+  EXPECT_EQ(lines[0]["token"], "snapshot");
+  EXPECT_EQ(Changes({"rows", "--from", "snapshot"}).size(), 5u) << "nobody can go on within it";
+  const auto more = Changes({"rows", "--from", lines[3]["token"]});
   ASSERT_EQ(more.size(), 2u);
   EXPECT_EQ(more[0]["row"], "c");
   EXPECT_EQ(Changes({"rows", "--snapshot", "--limit", "2"}).size(), 2u);
@@ -103,6 +105,83 @@ TEST_F(KvChanges, AFollowerPrintsWhatIsWrittenUntilItIsStopped) {
   ::kill(follower, SIGTERM);
   EXPECT_EQ(Wait(follower).code, 0);
   Kill(server);
+}
+
+TEST_F(KvChanges, AConsumerGoesOnWhereItWas) {
+  Ok({"dataset", "create", "rows", "--keep-changes-ms", "1d"});
+  Ok({"put", "rows", "a", "c=1"});
+  Ok({"put", "rows", "b", "c=1"});
+  Fails({"changes", "rows", "--consumer", "search"}, "say where it begins, with --from or --snapshot");
+  auto lines = Changes({"rows", "--consumer", "search", "--from", "begin", "--limit", "1"});
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_EQ(lines[0]["row"], "a");
+  const Json noted = Json::parse(Ok({"consumers", "list", "rows", "--json"}))["consumers"];
+  ASSERT_EQ(noted.size(), 1u);
+  EXPECT_EQ(noted[0]["name"], "search");
+  EXPECT_EQ(noted[0]["token"], lines[0]["token"]);
+  EXPECT_GT(noted[0]["lag_ms"], 0);
+
+  lines = Changes({"rows", "--consumer", "search"});
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(lines[0]["row"], "b");
+  EXPECT_EQ(Changes({"rows", "--consumer", "search"}).size(), 1u) << "nothing was written since";
+  EXPECT_EQ(Json::parse(Ok({"consumers", "list", "rows", "--json"}))["consumers"][0]["lag_ms"], 0);
+  EXPECT_NE(Ok({"consumers", "list", "rows"}).find("search  0 ms"), std::string::npos);
+
+  // Another one begins by itself, or with the whole dataset.
+  EXPECT_EQ(Changes({"rows", "--consumer", "other", "--from", "begin"}).size(), 3u);
+  EXPECT_EQ(Changes({"rows", "--snapshot", "--consumer", "search"}).size(), 3u);
+  Ok({"consumers", "set", "rows", "search", lines[0]["token"]});
+  EXPECT_EQ(Changes({"rows", "--consumer", "search"}).size(), 1u);
+  Ok({"consumers", "drop", "rows", "search"});
+  Fails({"consumers", "drop", "rows", "search"}, "has no consumer named 'search'");
+  Fails({"consumers", "set", "rows", "no/name", "now"}, "name: must be 1 to 64 letters");
+  Fails({"consumers", "set", "rows", "search", "yesterday"}, "token: must be a token");
+  Ok({"dataset", "create", "other"});
+  Fails({"consumers", "list", "other"}, "kv dataset alter other --keep-changes-ms");
+}
+
+/// A sink that deals with so many lines, and then ends.
+std::string SinkOf(int lines, const std::string& copy) {
+  return "for i in $(seq " + std::to_string(lines) + "); do read -r line || exit 0; echo \"$line\" >>" +
+         copy + R"x(; echo "$line" | sed 's/.*"token":"\([^"]*\)".*/\1/'; done)x";
+}
+
+TEST_F(KvChanges, AConsumerIsWhereItsSinkIs) {
+  Ok({"dataset", "create", "rows", "--keep-changes-ms", "1d"});
+  for (const char* row : {"a", "b", "c", "d"}) Ok({"put", "rows", row, "c=1"});
+  Ok({"consumers", "set", "rows", "copy", "begin"});
+  const std::string copy = (dir_ / "copy").string();
+  const auto copied = [&] {
+    std::ifstream file(copy);
+    return Lines(std::string(std::istreambuf_iterator<char>(file), {}));
+  };
+  // One that ends early is told the rest the next time.
+  Fails({"changes", "rows", "--follow", "--consumer", "copy", "--sink", SinkOf(2, copy)},
+        "sink: the command has ended by itself");
+  EXPECT_EQ(copied().size(), 2u);
+  EXPECT_EQ(
+      Ok({"changes", "rows", "--follow", "--consumer", "copy", "--limit", "2", "--sink", SinkOf(99, copy)}),
+      "");
+  const auto lines = copied();
+  ASSERT_EQ(lines.size(), 4u);
+  EXPECT_EQ(lines[3]["row"], "d");
+  EXPECT_EQ(Json::parse(Ok({"consumers", "list", "rows", "--json"}))["consumers"][0]["lag_ms"], 0);
+  // One that fails says so, and one that prints something else moves nothing.
+  Ok({"put", "rows", "e", "c=1"});
+  Fails({"changes", "rows", "--follow", "--consumer", "copy", "--sink", "echo now; exit 3"}, "exit code 3");
+  EXPECT_GT(Json::parse(Ok({"consumers", "list", "rows", "--json"}))["consumers"][0]["lag_ms"], 0);
+}
+
+TEST_F(KvChanges, ASnapshotThatItsSinkDidNotDealWithBeginsAgain) {
+  Ok({"dataset", "create", "rows", "--keep-changes-ms", "1d"});
+  for (const char* row : {"a", "b", "c", "d"}) Ok({"put", "rows", row, "c=1"});
+  const std::string copy = (dir_ / "copy").string();
+  Fails({"changes", "rows", "--follow", "--consumer", "copy", "--snapshot", "--sink", SinkOf(2, copy)},
+        "sink: the command has ended by itself");
+  EXPECT_TRUE(Json::parse(Ok({"consumers", "list", "rows", "--json"}))["consumers"].empty());
+  Fails({"changes", "rows", "--follow", "--consumer", "copy", "--sink", SinkOf(9, copy)},
+        "say where it begins");
 }
 
 TEST_F(KvChanges, MistakesAreExplained) {

@@ -236,6 +236,22 @@ void Call(KVStore& store, size_t which) {
       if (page.ok() && page->entries.size() > 2) std::abort();
       return;
     }
+    case 33: {
+      const auto page = store.ReadChanges("r", kChangesFromBegin, {.limit = 2});
+      if (page.ok() && (page->changes.size() > 2 || page->token.empty())) std::abort();
+      return;
+    }
+    case 34: {
+      const auto stream = store.WatchChanges("r", kChangesFromBegin);
+      if (!stream.ok()) return;
+      const auto page = (*stream)->Next();
+      if (!page.ok() || page->token.empty()) std::abort();
+      return;
+    }
+    case 35:
+      return store.ListConsumers("r").status().IgnoreError();
+    case 36:
+      return store.SetConsumer("r", "search", kChangesFromNow).IgnoreError();
     default:
       return CallReports(store, which - 24);
   }
@@ -245,7 +261,7 @@ void Call(KVStore& store, size_t which) {
 
 /// The first byte chooses the call; the others make its answers.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  constexpr size_t kKinds = 33;
+  constexpr size_t kKinds = 37;
   KVStore& client = Client();
   size_t which = 0;
   {

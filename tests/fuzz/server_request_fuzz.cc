@@ -82,6 +82,9 @@ constexpr std::array kMethods = {
     &Stream<v1::QueryReportRequest, v1::QueryReportResponse, FewSteps, Room>,
     &Unary<v1::ScanObjectsRequest, v1::ScanObjectsResponse>,
     &Unary<v1::ScanMappingsRequest, v1::ScanMappingsResponse>,
+    &Unary<v1::SetConsumerRequest, v1::SetConsumerResponse>,
+    &Unary<v1::ListConsumersRequest, v1::ListConsumersResponse>,
+    &Unary<v1::DropConsumerRequest, v1::DropConsumerResponse>,
 };
 
 }  // namespace

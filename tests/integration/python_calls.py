@@ -52,6 +52,26 @@ def test_datasets(store):
     assert len(page.changes) == 1 and page.complete_until_ms > 0, page
     assert store.read_changes("settings", page.token).changes == []
     raises(kvstore.InvalidArgument, "from", lambda: store.read_changes("settings", "yesterday"))
+    raises(kvstore.InvalidArgument, "from", lambda: next(store.changes("settings", "yesterday")))
+    pages = store.changes("settings", change.token, timeout_s=60)
+    told = next(pages)
+    assert told.changes == page.changes and told.token == page.token
+    pages.close()
+    pages = store.changes("settings", page.token)
+    assert next(pages).changes == []
+    store.put_row("settings", "waited-for", {"a": "1"})
+    for told in pages:
+        if told.changes:
+            break
+    pages.close()
+    assert [change.what.row for change in told.changes] == [b"waited-for"]
+    store.set_consumer("settings", "search", page.token)
+    (consumer,) = store.list_consumers("settings")
+    assert (consumer.name, consumer.token) == ("search", page.token) and consumer.lag_ms > 0, consumer
+    store.drop_consumer("settings", "search")
+    assert store.list_consumers("settings") == []
+    raises(kvstore.NotFound, "search", lambda: store.drop_consumer("settings", "search"))
+    raises(kvstore.InvalidArgument, "name", lambda: store.set_consumer("settings", "no/name", "now"))
     raises(kvstore.AlreadyExists, "settings", lambda: store.create_dataset("settings"))
     raises(kvstore.NotFound, "incarnation", lambda: store.drop_dataset("settings", incarnation=1))
     store.drop_dataset("settings", incarnation=found.incarnation)

@@ -16,6 +16,11 @@ def blocking(store: kvstore.Client, board: int) -> None:
     assert_type(store.list_datasets()[0].ttl_ms, int)
     assert_type(store.get_stats("events").approximate_bytes, int)
     changes = store.read_changes("events", "begin", limit=3).changes
+    store.set_consumer("events", "search", b"token")
+    assert_type(store.list_consumers("events")[0], kvstore.Consumer)
+    store.drop_consumer("events", "search")
+    for told in store.changes("events", "now", timeout_s=1.5):
+        assert_type(told, kvstore.ChangePage)
     assert_type(changes[0].what, kvstore.RowChange | kvstore.ObjectChange | kvstore.MappingChange)
     assert_type(store.read_changes("events", b"token").token, bytes)
     assert_type(store.get_metrics(), str)
@@ -144,6 +149,11 @@ async def on_a_loop(store: kvstore.aio.Client, board: int) -> None:
     assert_type(await store.get_stats("events"), kvstore.Stats)
     assert_type(await store.get_metrics(), str)
     assert_type(await store.compact("events"), kvstore.Compaction)
+    async for told in store.changes("events", "now", timeout_s=1.5):
+        assert_type(told, kvstore.ChangePage)
+    await store.set_consumer("events", "search", "now")
+    assert_type(await store.list_consumers("events"), list[kvstore.Consumer])
+    await store.drop_consumer("events", "search")
 
     assert_type(await store.put_row("events", "user:7", {"click": "pin:3"}), int | None)
     assert_type(await store.get_row("events", "user:7"), kvstore.Row)

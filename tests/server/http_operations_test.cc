@@ -80,6 +80,13 @@ TEST_F(HttpOperationsTest, EachIsDone) {
   EXPECT_EQ(changes["changes"][0]["row"], "a");
   EXPECT_GT(changes["complete_until"], 0);
   EXPECT_TRUE(Ok("read_changes", with(rows, {{"from", changes["token"]}}))["changes"].empty());
+  Ok("set_consumer", with(rows, {{"name", "search"}, {"token", "begin"}}));
+  const Json consumers = OkGet("/v1/datasets/rows/consumers")["consumers"];
+  EXPECT_EQ(consumers[0]["name"], "search");
+  EXPECT_GT(consumers[0]["lag_ms"], 0);
+  EXPECT_EQ(Ok("list_consumers", rows)["consumers"].size(), 1u);
+  Ok("drop_consumer", with(rows, {{"name", "search"}}));
+  EXPECT_TRUE(Ok("list_consumers", rows)["consumers"].empty());
 
   // Objects and mappings.
   const Json pins = {{"dataset", "pins"}};

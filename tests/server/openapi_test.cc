@@ -43,6 +43,8 @@ TEST(OpenApi, HasEveryOperation) {
   }
   EXPECT_TRUE(paths["/v1/exec"].contains("post"));
   EXPECT_TRUE(paths["/v1/openapi.json"].contains("get"));
+  EXPECT_TRUE(paths["/v1/changes/{dataset}"].contains("get"));
+  described.insert(Operation::kWatchChanges);
   // Lines are the stream of calls, batches the imports; endpoints are for servers among each other, and
   // fleets are operated over gRPC alone.
   described.insert(

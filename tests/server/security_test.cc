@@ -98,6 +98,26 @@ std::vector<RightCheck> Operations() {
          const auto status = s.ReadChanges(rows(g), kChangesFromBegin, {}).status();
          return absl::IsFailedPrecondition(status) ? absl::OkStatus() : status;
        }},
+      {"WatchChanges", Right::kRead,
+       [=](KVStore& s, auto& g) {
+         const auto status = s.WatchChanges(rows(g), kChangesFromBegin).status();
+         return absl::IsFailedPrecondition(status) ? absl::OkStatus() : status;
+       }},
+      {"ListConsumers", Right::kRead,
+       [=](KVStore& s, auto& g) {
+         const auto status = s.ListConsumers(rows(g)).status();
+         return absl::IsFailedPrecondition(status) ? absl::OkStatus() : status;
+       }},
+      {"SetConsumer", Right::kWrite,
+       [=](KVStore& s, auto& g) {
+         const auto status = s.SetConsumer(rows(g), "search", kChangesFromNow);
+         return absl::IsFailedPrecondition(status) ? absl::OkStatus() : status;
+       }},
+      {"DropConsumer", Right::kWrite,
+       [=](KVStore& s, auto& g) {
+         const auto status = s.DropConsumer(rows(g), "search");
+         return absl::IsFailedPrecondition(status) ? absl::OkStatus() : status;
+       }},
       {"GetRow", Right::kRead, [=](KVStore& s, auto& g) { return s.GetRow(rows(g), "r", {}).status(); }},
       {"GetRows", Right::kRead,
        [=](KVStore& s, auto& g) {

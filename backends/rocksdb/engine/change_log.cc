@@ -12,6 +12,7 @@
 #include "backends/rocksdb/engine/status.h"
 #include "base/big_endian.h"
 #include "base/clock.h"
+#include "kvstore_api/limits.h"
 
 namespace kvstore::rocks {
 namespace {
@@ -19,9 +20,13 @@ namespace {
 // The log's own keys, which are before all numbers.
 constexpr std::string_view kGenerationsKey("\0", 1);
 constexpr std::string_view kFirstKey("\0\0", 2);
+constexpr std::string_view kConsumersKey("\0\0\0", 3);
+constexpr size_t kNotedBytes = 8 + 8 + 4 + 8;
 constexpr size_t kGenerationBytes = 2 * sizeof(uint64_t);
-/// Of more runs than this the oldest ones are forgotten, and their places are refused.
+/// Of more runs than this the oldest ones are forgotten, and their places are refused;
 constexpr size_t kMaxGenerations = 1000;
+/// of more than this also those in which a consumer is.
+constexpr size_t kMostGenerations = 20'000;
 /// A log is trimmed whenever it has grown by so much.
 constexpr uint64_t kTrimEveryBytes = uint64_t{4} << 20;
 
@@ -121,7 +126,13 @@ absl::StatusOr<bool> ChangeLog::Load() {
   if (ReadBigEndian<uint64_t>(rest) != settings_->incarnation) return false;
   rest.remove_prefix(sizeof(uint64_t));
 
+  const auto stored_consumers = Get(kConsumersKey);
+  if (!stored_consumers.ok()) return stored_consumers.status();
+  auto consumers = DecodeConsumers(*stored_consumers);
+  if (!consumers.ok()) return consumers.status();
+
   const MutexLock lock(mutex_);
+  consumers_ = *std::move(consumers);
   for (; !rest.empty(); rest.remove_prefix(kGenerationBytes)) {
     generations_.push_back({.id = ReadBigEndian<uint64_t>(rest),
                             .first = ReadBigEndian<uint64_t>(rest.substr(sizeof(uint64_t)))});
@@ -177,9 +188,17 @@ void ChangeLog::BeginGeneration() {
   // Of a generation whose entries are all gone only the end may still be asked for.
   auto kept = generations_.begin();
   while (kept + 1 != generations_.end() && (kept + 1)->first < oldest_.load()) ++kept;
-  if (generations_.size() > kMaxGenerations) {
-    kept = std::max(kept, generations_.end() - static_cast<std::ptrdiff_t>(kMaxGenerations));
+  // The first one in which a consumer is.
+  auto wanted = generations_.begin();
+  for (bool found = false; wanted != generations_.end(); ++wanted) {
+    for (const auto& [name, noted] : consumers_) found = found || noted.place.generation == wanted->id;
+    if (found) break;
   }
+  const auto newest = [](std::vector<Generation>& all, size_t most) {
+    return all.end() - static_cast<std::ptrdiff_t>(std::min(most, all.size()));
+  };
+  kept = std::max({kept, std::min(newest(generations_, kMaxGenerations), wanted),
+                   newest(generations_, kMostGenerations)});
   generations_.erase(generations_.begin(), kept);
 }
 
@@ -347,6 +366,118 @@ ChangePlace ChangeLog::Newest() const {
   return PlaceOf(first_open_);
 }
 
+// ---- consumers ----
+
+absl::StatusOr<ChangeLog::AllNoted> ChangeLog::DecodeConsumers(std::string_view stored) {
+  AllNoted consumers;
+  while (!stored.empty()) {
+    uint64_t size = 0;
+    if (!ConsumeVarint(stored, size) || stored.size() < kNotedBytes || size > stored.size() - kNotedBytes) {
+      return absl::DataLossError("the consumers of a change log do not decode");
+    }
+    const std::string_view name = stored.substr(0, size);
+    const std::string_view noted = stored.substr(size, kNotedBytes);
+    consumers.emplace(name, Noted{.place = {.generation = ReadBigEndian<uint64_t>(noted),
+                                            .number = ReadBigEndian<uint64_t>(noted.substr(8)),
+                                            .unit = ReadBigEndian<uint32_t>(noted.substr(16))},
+                                  .set_ms = ReadBigEndian<uint64_t>(noted.substr(20))});
+    stored.remove_prefix(size + kNotedBytes);
+  }
+  return consumers;
+}
+
+absl::Status ChangeLog::StoreConsumers(AllNoted consumers) {
+  std::string value;
+  for (const auto& [name, noted] : consumers) {
+    AppendVarint(value, name.size());
+    value += name;
+    AppendBigEndian(value, noted.place.generation);
+    AppendBigEndian(value, noted.place.number);
+    AppendBigEndian(value, noted.place.unit);
+    AppendBigEndian(value, noted.set_ms);
+  }
+  rocksdb::WriteBatch batch;
+  if (auto status = batch.Put(handle_, rocksdb::Slice(kConsumersKey.data(), kConsumersKey.size()), value);
+      !status.ok()) {
+    return ToStatus(status, "note a consumer of changes");
+  }
+  if (auto status = engine_.Write(batch, settings_->sync.load(std::memory_order_relaxed)); !status.ok()) {
+    return status;
+  }
+  const MutexLock lock(mutex_);
+  consumers_ = std::move(consumers);
+  return absl::OkStatus();
+}
+
+absl::Status ChangeLog::SetConsumer(std::string_view name, const ChangePlace& place) {
+  // What is behind the place is not trimmed meanwhile.
+  const MutexLock alone(trim_mutex_);
+  AllNoted consumers;
+  {
+    const MutexLock lock(mutex_);
+    if (auto status = Check(place); !status.ok()) return status;
+    consumers = consumers_;
+  }
+  if (consumers.size() >= kMaxConsumers && consumers.find(name) == consumers.end()) {
+    return absl::ResourceExhaustedError(
+        fmt::format("name: '{}' has {} consumers already, which is the limit; kv consumers list {} shows "
+                    "those that are gone",
+                    settings_->name, kMaxConsumers, settings_->name));
+  }
+  consumers[std::string(name)] = {.place = place, .set_ms = WallClockMs()};
+  return StoreConsumers(std::move(consumers));
+}
+
+absl::Status ChangeLog::DropConsumer(std::string_view name) {
+  const MutexLock alone(trim_mutex_);
+  AllNoted consumers;
+  {
+    const MutexLock lock(mutex_);
+    consumers = consumers_;
+  }
+  const auto found = consumers.find(name);
+  if (found == consumers.end()) {
+    return absl::NotFoundError(fmt::format("name: '{}' has no consumer named '{}'", settings_->name, name));
+  }
+  consumers.erase(found);
+  return StoreConsumers(std::move(consumers));
+}
+
+absl::StatusOr<std::vector<ChangeLog::Consumer>> ChangeLog::Consumers() const {
+  std::vector<Consumer> result;
+  uint64_t horizon = 0;
+  {
+    const MutexLock lock(mutex_);
+    horizon = first_open_ - 1;
+    for (const auto& [name, noted] : consumers_) {
+      result.push_back({.name = name, .place = noted.place, .set_ms = noted.set_ms});
+      if (!Check(noted.place).ok()) result.back().place.reset();
+    }
+  }
+  const uint64_t now = WallClockMs();
+  const std::unique_ptr<rocksdb::Iterator> it(engine_.db().NewIterator({}, handle_));
+  for (Consumer& consumer : result) {
+    if (!consumer.place || consumer.place->number > horizon) continue;
+    it->Seek(NumberKey(consumer.place->number));
+    if (!it->status().ok()) return ToStatus(it->status(), "read a change log");
+    if (!it->Valid()) continue;  // trimmed meanwhile
+    const auto entry = ReadEntry(*it);
+    if (!entry.ok()) return entry.status();
+    if (entry->number <= horizon) consumer.lag_ms = std::max<uint64_t>(now, entry->at_ms + 1) - entry->at_ms;
+  }
+  return result;
+}
+
+uint64_t ChangeLog::FirstWanted() const {
+  const MutexLock lock(mutex_);
+  uint64_t first = UINT64_MAX;
+  for (const auto& [name, noted] : consumers_) {
+    // One that has to begin again holds nothing back.
+    if (Check(noted.place).ok()) first = std::min(first, noted.place.number);
+  }
+  return first;
+}
+
 // ---- trimming ----
 
 absl::StatusOr<uint64_t> ChangeLog::FirstToKeep(uint64_t first, uint64_t last) const {
@@ -365,7 +496,8 @@ absl::StatusOr<uint64_t> ChangeLog::FirstToKeep(uint64_t first, uint64_t last) c
     engine_.db().GetApproximateSizes(options, handle_, &range, 1, &bytes).PermitUncheckedError();
     return bytes > engine_.options().changes_bytes;
   };
-  // Both are true up to some number, and then false.
+  const uint64_t wanted = FirstWanted();
+  // All are true up to some number, and then false.
   uint64_t low = first;
   uint64_t high = last;
   while (low < high) {
@@ -375,7 +507,7 @@ absl::StatusOr<uint64_t> ChangeLog::FirstToKeep(uint64_t first, uint64_t last) c
     if (!it->Valid()) break;  // cannot be: `last` is there
     const auto entry = ReadEntry(*it);
     if (!entry.ok()) return entry.status();
-    if (entry->at_ms < oldest_ms || is_too_many(middle)) {
+    if ((entry->at_ms < oldest_ms && middle < wanted) || is_too_many(middle)) {
       low = middle + 1;
     } else {
       high = middle;

@@ -7,7 +7,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,10 +44,12 @@ struct TouchedUnit {
 ///   be64(number)  be64(time in ms) { varint32(size) unit key }...
 ///   00            be64(incarnation of the dataset) { be64(ID of a generation) be64(its first number) }...
 ///   00 00         be64(the first number that is kept)
+///   00 00 00      { varint32(size) consumer be64(generation) be64(number) be32(unit) be64(set, in ms) }...
 ///
 /// An entry is added in the same batch as the data that it is about, one for each batch. Unlike a DirtyLog it
 /// has any number of readers, each with a place of its own, and entries stay until they are older than
-/// FamilySettings::keep_changes_ms, or the log is larger than EngineOptions::changes_bytes.
+/// FamilySettings::keep_changes_ms and every consumer has passed them, or the log is larger than
+/// EngineOptions::changes_bytes.
 ///
 /// **Nothing is skipped.** Numbers are taken before the batches that have them are written, and batches end
 /// in any order, so a reader goes no further than to the first one that has not ended (the horizon). A
@@ -111,6 +116,23 @@ class ChangeLog {
   /// A place behind which is every write that is acknowledged from now on, and maybe some that were before.
   ChangePlace Newest() const;
 
+  // ---- consumers ----
+
+  struct Consumer {
+    std::string name;
+    /// Where it is. Nothing: some of what was behind that is not here any more.
+    std::optional<ChangePlace> place;
+    uint64_t set_ms = 0;
+    uint64_t lag_ms = 0;  ///< How old the oldest entry behind it is; 0: there is none.
+  };
+  /// Keeps what is behind the place until the consumer of that name has another one. OUT_OF_RANGE as Read;
+  /// RESOURCE_EXHAUSTED for a new name if there are kMaxConsumers.
+  absl::Status SetConsumer(std::string_view name, const ChangePlace& place);
+  /// NOT_FOUND if there is none.
+  absl::Status DropConsumer(std::string_view name);
+  /// Returns all consumers, by name.
+  absl::StatusOr<std::vector<Consumer>> Consumers() const;
+
   /// Removes entries that are too old, or too many; but not the last one. Called by writers now and then, and
   /// by the first one of a process.
   absl::Status Trim();
@@ -129,6 +151,12 @@ class ChangeLog {
     uint64_t until = 0;  // it is ended by the success of a write of this number or a later one
   };
 
+  struct Noted {
+    ChangePlace place;
+    uint64_t set_ms = 0;
+  };
+  using AllNoted = std::map<std::string, Noted, std::less<>>;
+
   ChangeLog(Engine& engine, std::shared_ptr<FamilySettings> settings, rocksdb::ColumnFamilyHandle* handle);
 
   /// Returns the text of one of the log's own keys; empty if there is none.
@@ -146,6 +174,11 @@ class ChangeLog {
   ChangePlace PlaceOf(uint64_t number) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   uint64_t Next() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return first_open_ + open_.size(); }
   void MarkEnded(uint64_t number) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static absl::StatusOr<AllNoted> DecodeConsumers(std::string_view stored);
+  /// Stores the consumers in place of those that there are.
+  absl::Status StoreConsumers(AllNoted consumers) ABSL_EXCLUSIVE_LOCKS_REQUIRED(trim_mutex_);
+  /// Returns the first number that some consumer has not passed; UINT64_MAX if there is none.
+  uint64_t FirstWanted() const;
   absl::Status TrimAlone() ABSL_EXCLUSIVE_LOCKS_REQUIRED(trim_mutex_);
   /// Returns the first number whose entry stays, between `first` and `last`.
   absl::StatusOr<uint64_t> FirstToKeep(uint64_t first, uint64_t last) const;
@@ -163,8 +196,9 @@ class ChangeLog {
   std::deque<Doubt> in_doubt_ ABSL_GUARDED_BY(mutex_);
   uint64_t last_at_ms_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // added since the last Trim
-  std::atomic<uint64_t> oldest_{1};             // no entry before it is kept
-  Mutex trim_mutex_;
+  AllNoted consumers_ ABSL_GUARDED_BY(mutex_);
+  std::atomic<uint64_t> oldest_{1};  // no entry before it is kept
+  Mutex trim_mutex_;                 // held by whoever trims, or changes consumers_; before mutex_
 };
 
 }  // namespace kvstore::rocks

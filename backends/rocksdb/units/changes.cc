@@ -178,4 +178,37 @@ absl::StatusOr<UnitChanges> ReadChanges(Engine& engine, const Family& family, Sh
   return result;
 }
 
+absl::Status SetConsumer(Engine& engine, const Family& family, std::string_view name,
+                         std::string_view position) {
+  // As each write: the log is not dropped meanwhile.
+  const auto lock = engine.locks().Share(0);
+  const auto log = OpenLog(family);
+  if (!log.ok()) return log.status();
+  const auto place = PlaceOf(position);
+  if (!place.ok()) return place.status();
+  return (*log)->SetConsumer(name, *place);
+}
+
+absl::StatusOr<std::vector<UnitConsumer>> ListConsumers(const Family& family) {
+  const auto log = OpenLog(family);
+  if (!log.ok()) return log.status();
+  const auto consumers = (*log)->Consumers();
+  if (!consumers.ok()) return consumers.status();
+  std::vector<UnitConsumer> result;
+  for (const ChangeLog::Consumer& consumer : *consumers) {
+    result.push_back({.name = consumer.name,
+                      .position = consumer.place ? PositionOf(*consumer.place) : std::string(),
+                      .set_ms = consumer.set_ms,
+                      .lag_ms = consumer.lag_ms});
+  }
+  return result;
+}
+
+absl::Status DropConsumer(Engine& engine, const Family& family, std::string_view name) {
+  const auto lock = engine.locks().Share(0);
+  const auto log = OpenLog(family);
+  if (!log.ok()) return log.status();
+  return (*log)->DropConsumer(name);
+}
+
 }  // namespace kvstore::rocks

@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "backend_api/unit_changes.h"
@@ -18,5 +19,11 @@ absl::Status ApplyChangeLog(Engine& engine, Family& family);
 absl::StatusOr<std::string> StartChanges(const Family& family, ChangesFrom from);
 absl::StatusOr<UnitChanges> ReadChanges(Engine& engine, const Family& family, Shape shape,
                                         std::string_view position, const ChangeLimits& limits);
+
+/// As Backend::SetConsumer, Backend::ListConsumers and Backend::DropConsumer.
+absl::Status SetConsumer(Engine& engine, const Family& family, std::string_view name,
+                         std::string_view position);
+absl::StatusOr<std::vector<UnitConsumer>> ListConsumers(const Family& family);
+absl::Status DropConsumer(Engine& engine, const Family& family, std::string_view name);
 
 }  // namespace kvstore::rocks

@@ -71,7 +71,11 @@ class Client(Connection):
     get_dataset = blocking(Calls.get_dataset)
     list_datasets = blocking(Calls.list_datasets)
     get_stats = blocking(Calls.get_stats)
+    changes = iterating(Calls.changes)
     read_changes = blocking(Calls.read_changes)
+    set_consumer = blocking(Calls.set_consumer)
+    list_consumers = blocking(Calls.list_consumers)
+    drop_consumer = blocking(Calls.drop_consumer)
     compact = blocking(Calls.compact)
     get_metrics = blocking(Calls.get_metrics)
 

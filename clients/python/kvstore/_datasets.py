@@ -9,18 +9,7 @@ import grpc
 from kvstore import _checks
 from kvstore._caller import Calling
 from kvstore._errors import BadAnswer, Cancelled, InvalidArgument
-from kvstore._types import (
-    Cell,
-    Change,
-    ChangePage,
-    Compaction,
-    Dataset,
-    MappingChange,
-    ObjectChange,
-    RowChange,
-    Stats,
-    Text,
-)
+from kvstore._types import Compaction, Dataset, Stats
 from kvstore.v1 import kvstore_pb2 as messages
 
 SHAPES = {"rows": messages.SHAPE_ROWS, "objects": messages.SHAPE_OBJECTS, "mappings": messages.SHAPE_MAPPINGS}
@@ -62,30 +51,6 @@ def _dataset(message: messages.Dataset, bad: Callable[[str], BadAnswer]) -> Data
         table=message.table,
         keep_changes_ms=message.keep_changes_ms,
     )
-
-
-def _change(message: messages.Change, bad: Callable[[str], BadAnswer]) -> Change:
-    kind = message.WhichOneof("what")
-    what: RowChange | ObjectChange | MappingChange
-    if kind == "column":
-        column = message.column
-        what = RowChange(
-            column.row,
-            column.column if column.HasField("column") else None,
-            [Cell(cell.timestamp, cell.value) for cell in column.cells],
-            column.more,
-        )
-    elif kind == "object":
-        found = message.object
-        what = ObjectChange(found.id, found.timestamp, found.data if found.HasField("data") else None)
-    elif kind == "mapping":
-        entry = message.mapping
-        what = MappingChange(
-            getattr(entry, "from"), entry.to, entry.sequence if entry.HasField("sequence") else None
-        )
-    else:
-        raise bad("answered with an empty change")
-    return Change(message.token, message.at_ms, what)
 
 
 class Datasets(Calling):
@@ -209,37 +174,6 @@ class Datasets(Calling):
         deadline = self._caller.deadline(timeout_s)
         answer: messages.GetStatsResponse = await self._caller.read("GetStats", request, deadline)
         return Stats(answer.approximate_bytes, answer.approximate_entries)
-
-    async def read_changes(
-        self,
-        name: str,
-        token: Text = "begin",
-        *,
-        limit: int = 1000,
-        timeout_s: float | None = None,
-    ) -> ChangePage:
-        """Returns a ChangePage: what writes have touched behind a token, as it is now. Every acknowledged write is told
-        at least once, and those of a column, object or entry in order. Does not wait: the page is empty if there is
-        nothing yet.
-
-        token  of a Change or a ChangePage; "begin": with the oldest change that is kept; "now": with what is written
-               from now on.
-        limit  changes of the page, 1..10,000.
-
-        FailedPrecondition if the dataset keeps no changes (keep_changes_ms). OutOfRange if some behind the token are
-        not kept any more: read the whole dataset again.
-        """
-        request = messages.ReadChangesRequest(
-            dataset=_checks.text("name", name),
-            token=_checks.octets("token", token),
-            limit=_checks.number("limit", limit, 1, _checks.MAX_ENTRIES),
-        )
-        deadline = self._caller.deadline(timeout_s)
-        answer: messages.ReadChangesResponse = await self._caller.read("ReadChanges", request, deadline)
-        if not answer.token or len(answer.changes) > limit:
-            raise self._caller.bad("answered with more changes than were asked for, or without a token")
-        changes = [_change(change, self._caller.bad) for change in answer.changes]
-        return ChangePage(changes, answer.token, answer.complete_until_ms)
 
     async def compact(
         self,

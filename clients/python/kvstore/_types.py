@@ -259,6 +259,15 @@ class ChangePage(NamedTuple):
     complete_until_ms: int
 
 
+class Consumer(NamedTuple):
+    """Somebody who follows a dataset and has said how far it has come (set_consumer)."""
+
+    name: str
+    token: bytes  # Behind what it has dealt with; b"": some of what is behind that is not kept any more.
+    set_ms: int  # When that was said.
+    lag_ms: int  # How old the oldest change behind the token is; 0: there is none.
+
+
 class Stats(NamedTuple):
     """Rough sizes of a dataset, which cost no read of data."""
 

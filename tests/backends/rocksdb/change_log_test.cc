@@ -3,13 +3,17 @@
 #include <gtest/gtest.h>
 #include <rocksdb/write_batch.h>
 
+#include <atomic>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "backends/rocksdb/units/changes.h"
 #include "base/shift_clock.h"
+#include "kvstore_api/limits.h"
 #include "tests/backend_suite/suite.h"
 #include "tests/backends/rocksdb/under_test.h"
 
@@ -275,6 +279,101 @@ TEST_F(ChangeLogTest, OldEntriesGoAndTheirPlacesAreRefused) {
   EXPECT_EQ(Keys(behind), Names{"newer"});
 }
 
+TEST_F(ChangeLogTest, WhatAConsumerHasNotPassedStays) {
+  const ChangePlace begin = log().Newest();
+  ASSERT_OK(log().SetConsumer("slow", begin));
+  ASSERT_OK(log().SetConsumer("fast", begin));
+  WriteWhole("old");
+  const ChangePlace behind = log().Newest();
+  WriteWhole("old too");
+  ASSERT_OK(log().SetConsumer("fast", log().Newest()));
+  ShiftWallClock(2 * 60'000);
+  WriteWhole("new");
+  ASSERT_OK(log().Trim());
+  EXPECT_EQ(Keys(begin), (Names{"old", "old too", "new"}));
+  // Also over a restart.
+  Open();
+  WriteWhole("newer");
+  ASSERT_OK(log().Trim());
+  EXPECT_EQ(Keys(begin).size(), 4u);
+
+  ASSERT_OK_AND_ASSIGN(const auto consumers, log().Consumers());
+  ASSERT_EQ(consumers.size(), 2u);
+  EXPECT_EQ(consumers[0].name, "fast");
+  EXPECT_EQ(consumers[1].name, "slow");
+  EXPECT_EQ(consumers[1].place, begin);
+  EXPECT_GE(consumers[1].lag_ms, 2u * 60'000);
+  EXPECT_LT(consumers[0].lag_ms, 60'000u);
+  EXPECT_GT(consumers[0].lag_ms, 0u);
+
+  // What it has passed may go,
+  ASSERT_OK(log().SetConsumer("slow", behind));
+  ASSERT_OK(log().Trim());
+  EXPECT_THAT(log().Read(begin, 10, kBytes), FailsWith(absl::StatusCode::kOutOfRange, "not kept any more"));
+  EXPECT_EQ(Keys(behind), (Names{"old too", "new", "newer"}));
+  EXPECT_THAT(log().SetConsumer("slow", begin),
+              FailsWith(absl::StatusCode::kOutOfRange, "not kept any more"));
+  // and all that is old when it is dropped.
+  ASSERT_OK(log().DropConsumer("slow"));
+  EXPECT_THAT(log().DropConsumer("slow"), FailsWith(absl::StatusCode::kNotFound, "no consumer named 'slow'"));
+  ASSERT_OK(log().Trim());
+  EXPECT_EQ(Keys(log().Oldest()), (Names{"new", "newer"}));
+  Open();
+  ASSERT_OK_AND_ASSIGN(const auto left, log().Consumers());
+  ASSERT_EQ(left.size(), 1u);
+  ASSERT_OK(log().SetConsumer("fast", log().Newest()));
+  ASSERT_OK_AND_ASSIGN(const auto done, log().Consumers());
+  EXPECT_EQ(done[0].lag_ms, 0u);
+}
+
+TEST_F(ChangeLogTest, AConsumerThatLostWhatItHadNotPassedHoldsNothingBack) {
+  WriteWhole("kept");
+  Save();
+  Open();
+  WriteWhole("lost");
+  ASSERT_OK(log().SetConsumer("ahead", log().Newest()));
+  ASSERT_OK_AND_ASSIGN(const auto before, log().Consumers());
+  const ChangePlace ahead = *before[0].place;
+  OpenSaved();
+  EXPECT_THAT(log().SetConsumer("ahead", ahead), FailsWith(absl::StatusCode::kOutOfRange, "token"));
+  ASSERT_OK_AND_ASSIGN(const auto none, log().Consumers());
+  EXPECT_TRUE(none.empty()) << "what was noted is lost with what was written";
+}
+
+TEST_F(ChangeLogTest, AConsumerKeepsItsPlaceOverManyRuns) {
+  const ChangePlace begin = log().Newest();
+  WriteWhole("first");
+  ASSERT_OK(log().SetConsumer("slow", begin));
+  constexpr int kRuns = 1'100;
+  for (int run = 0; run < kRuns; ++run) {
+    // As another process would.
+    auto& family = *backend_->engine().FindFamily(spec_.name);
+    family.gate.SetChangeLog(nullptr);
+    ASSERT_OK(rocks::ApplyChangeLog(backend_->engine(), family));
+    WriteWhole("later");
+  }
+  EXPECT_EQ(Keys(begin, 10'000).size(), size_t{kRuns} + 1);
+  ASSERT_OK_AND_ASSIGN(const auto consumers, log().Consumers());
+  EXPECT_EQ(consumers[0].place, begin);
+  // Without it they are forgotten.
+  ASSERT_OK(log().DropConsumer("slow"));
+  Open();
+  WriteWhole("last");
+  EXPECT_THAT(log().Read(begin, 10, kBytes), FailsWith(absl::StatusCode::kOutOfRange, "not kept any more"));
+}
+
+TEST_F(ChangeLogTest, ConsumersAreOnlySoMany) {
+  for (size_t i = 0; i < kMaxConsumers; ++i) {
+    ASSERT_OK(log().SetConsumer("consumer" + std::to_string(i), log().Newest()));
+  }
+  EXPECT_THAT(log().SetConsumer("one more", log().Newest()),
+              FailsWith(absl::StatusCode::kResourceExhausted, "which is the limit"));
+  ASSERT_OK(log().SetConsumer("consumer7", log().Newest()));
+  Open();
+  ASSERT_OK_AND_ASSIGN(const auto consumers, log().Consumers());
+  EXPECT_EQ(consumers.size(), kMaxConsumers);
+}
+
 TEST_F(ChangeLogTest, ALogHasABoundInBytes) {
   backend_.reset();
   auto dir = rocks::DataDir::Open(dir_.path(), /*create=*/false);
@@ -284,6 +383,7 @@ TEST_F(ChangeLogTest, ALogHasABoundInBytes) {
   ASSERT_OK(opened);
   backend_ = *std::move(opened);
   const ChangePlace begin = log().Newest();
+  ASSERT_OK(log().SetConsumer("gone", begin));
   // Files of what is always the same would be much smaller.
   Random random(7);
   constexpr size_t kUnitBytes = 10'000;
@@ -300,6 +400,8 @@ TEST_F(ChangeLogTest, ALogHasABoundInBytes) {
   ASSERT_OK(left);
   EXPECT_GE(left->units.size(), 1u);
   EXPECT_LT(left->units.size(), 2 * kMost / kUnitBytes);
+  ASSERT_OK_AND_ASSIGN(const auto consumers, log().Consumers());
+  EXPECT_FALSE(consumers[0].place) << "a consumer that is gone does not fill the disk";
 }
 
 TEST_F(ChangeLogTest, ManyWritersAndAReaderThatMissesNothing) {
@@ -325,6 +427,48 @@ TEST_F(ChangeLogTest, ManyWritersAndAReaderThatMissesNothing) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(Keys(place), Names());
+}
+
+TEST_F(ChangeLogTest, AReaderThatIsOvertakenByTrimmingIsToldSo) {
+  backend_->engine().FindFamily(spec_.name)->settings->keep_changes_ms = 1;
+  std::atomic<bool> stop{false};
+  std::atomic<int> trims{0};
+  std::thread writer([&] {
+    for (int i = 0; !stop; ++i) {
+      WriteWhole(std::to_string(i));
+      if (i % 1'000 != 999) continue;
+      ASSERT_OK(log().Trim());
+      ++trims;
+    }
+  });
+  ChangePlace place = log().Oldest();
+  std::optional<int> last;
+  int refused = 0;
+  for (int reads = 0; refused < 3; ++reads) {
+    if (reads % 10 == 9) {
+      // It is slow now and then.
+      const int before = trims;
+      while (trims == before) std::this_thread::yield();
+    }
+    const auto page = log().Read(place, 7, kBytes);
+    if (!page.ok()) {
+      ASSERT_THAT(page.status(), FailsWith(absl::StatusCode::kOutOfRange, "not kept any more"));
+      ++refused;
+      place = log().Oldest();
+      last.reset();
+      continue;
+    }
+    for (const auto& unit : page->units) {
+      const int number = std::stoi(unit.key);
+      if (last) {
+        ASSERT_EQ(number, *last + 1) << "a gap that nobody was told of";
+      }
+      last = number;
+    }
+    place = page->next;
+  }
+  stop = true;
+  writer.join();
 }
 
 TEST_F(ChangeLogTest, ADatasetOfTheSameNameDoesNotInheritALog) {

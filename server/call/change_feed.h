@@ -1,0 +1,123 @@
+#pragma once
+
+#include <absl/base/thread_annotations.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/mutex.h"
+#include "router/router.h"
+#include "server/call/suspended_calls.h"
+
+namespace kvstore::server {
+
+/// Changes of datasets, for the calls that follow them. Calls that have read everything wait here and occupy
+/// no thread: one thread looks for all of them whether something was written. Those that wait at the same
+/// place get the same page, which was read once. Thread-safe.
+class ChangeFeed {
+ public:
+  using Clock = SuspendedCalls::Clock;
+  using Page = std::shared_ptr<const ChangePage>;
+
+  /// draining  Returns whether the server stops: then nothing waits any longer.
+  ChangeFeed(Router& router, std::function<bool()> draining);
+  /// No call may wait any more.
+  ~ChangeFeed();
+  ChangeFeed(const ChangeFeed&) = delete;
+  ChangeFeed& operator=(const ChangeFeed&) = delete;
+
+  /// Returns a page of changes, perhaps one that was read for another call a moment ago. Arguments and errors
+  /// are those of KVStore::ReadChanges.
+  absl::StatusOr<Page> Read(const std::string& dataset, const std::string& from);
+  /// Has the call retried when there is something to read behind the token, or when it is due.
+  void Wait(const std::string& dataset, const std::string& token, SuspendedCalls::Suspended call);
+  /// Returns how many calls wait.
+  size_t waiting() const;
+  /// Returns how many pages with changes were read, and how often one was given to another call.
+  uint64_t read() const;
+  uint64_t shared() const;
+
+ private:
+  /// A dataset, and a token of it.
+  using Place = std::pair<std::string, std::string>;
+  struct Kept {
+    Page page;
+    uint64_t incarnation = 0;  // of the dataset
+    size_t bytes = 0;
+    Clock::time_point read;
+  };
+
+  /// How often it is looked whether something was written.
+  static constexpr std::chrono::milliseconds kInterval{10};
+  /// Looking takes at most this share of a processor: followers at many places are told later instead.
+  static constexpr int kShare = 4;
+  static constexpr std::chrono::seconds kMaxInterval{1};
+  /// A page is so little that other calls do not wait for long behind the one that reads it.
+  static constexpr ChangeOptions kPage{.limit = 250, .max_bytes = size_t{256} << 10};
+  /// Pages are kept for those who wait at the same place, which ask within this.
+  static constexpr std::chrono::seconds kKept{1};
+  static constexpr size_t kMaxKeptBytes = size_t{16} << 20;
+
+  void Watch();
+  bool HasNews(const Place& place);
+  /// Removes and returns the calls that wait at one of these places, or are due.
+  std::vector<SuspendedCalls::Suspended> Dequeue(const std::vector<Place>& places, bool all)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Keep(const Place& place, Kept kept) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  /// Forgets the pages that nobody asks for any more.
+  void Forget() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  Router& router_;
+  const std::function<bool()> draining_;
+  mutable Mutex mutex_;
+  std::condition_variable wanted_;
+  std::condition_variable stopped_;
+  std::map<Place, std::vector<SuspendedCalls::Suspended>> waiting_ ABSL_GUARDED_BY(mutex_);
+  std::map<Place, Kept> kept_ ABSL_GUARDED_BY(mutex_);
+  std::deque<Place> order_ ABSL_GUARDED_BY(mutex_);  // of kept_, those that were read first before others
+  size_t kept_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t read_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t shared_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+/// What a call that follows a dataset is told next. Externally synchronised.
+class ChangeFollower {
+ public:
+  /// While nothing is written, it is told once in so long until when all was told.
+  static constexpr std::chrono::seconds kTellInterval{1};
+
+  /// feed  Must outlive this.
+  ChangeFollower(ChangeFeed& feed, std::string dataset, std::string from)
+      : feed_(feed), dataset_(std::move(dataset)), token_(std::move(from)) {}
+
+  /// Returns the next page; null: there is none yet, and ChangeFeed::Wait waits for one behind token().
+  absl::StatusOr<ChangeFeed::Page> Next();
+  const std::string& token() const { return token_; }
+
+ private:
+  ChangeFeed& feed_;
+  const std::string dataset_;
+  std::string token_;
+  ChangeFeed::Clock::time_point told_;
+};
+
+/// Returns the error of a producer of messages that has none until something is written behind a token.
+absl::Status NothingYetError(const std::string& token);
+/// Returns that token; nothing for any other status.
+std::optional<std::string> NothingYetBehind(const absl::Status& status);
+
+}  // namespace kvstore::server
