@@ -162,7 +162,7 @@ absl::Status RocksDbBackend::SetConsumer(const DatasetSpec& spec, std::string_vi
                                          std::string_view position) {
   const auto family = Find(spec);
   if (!family.ok()) return family.status();
-  return rocks::SetConsumer(*engine_, **family, name, position);
+  return rocks::SetConsumer(**family, name, position);
 }
 
 absl::StatusOr<std::vector<UnitConsumer>> RocksDbBackend::ListConsumers(const DatasetSpec& spec) {
@@ -174,7 +174,7 @@ absl::StatusOr<std::vector<UnitConsumer>> RocksDbBackend::ListConsumers(const Da
 absl::Status RocksDbBackend::DropConsumer(const DatasetSpec& spec, std::string_view name) {
   const auto family = Find(spec);
   if (!family.ok()) return family.status();
-  return rocks::DropConsumer(*engine_, **family, name);
+  return rocks::DropConsumer(**family, name);
 }
 
 absl::StatusOr<std::shared_ptr<RowStore>> RocksDbBackend::OpenRows(const DatasetSpec& spec) {

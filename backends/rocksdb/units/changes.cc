@@ -44,14 +44,10 @@ absl::StatusOr<ChangePlace> PlaceOf(std::string_view position) {
                      .unit = ReadBigEndian<uint32_t>(position.substr(16))};
 }
 
-absl::StatusOr<std::shared_ptr<ChangeLog>> OpenLog(const Family& family) {
+/// Returns the log, which is not dropped as long as the caller holds the gate's mutex.
+absl::StatusOr<std::shared_ptr<ChangeLog>> LogOf(const Family& family) {
   if (auto status = family.gate.CheckRead(); !status.ok()) return status;
-  std::shared_ptr<ChangeLog> log;
-  {
-    const std::shared_lock lock(family.gate.mutex);
-    log = family.gate.open_change_log();
-  }
-  if (log) return log;
+  if (auto log = family.gate.open_change_log()) return log;
   if (family.settings->keep_changes_ms != 0) {
     return absl::ResourceExhaustedError(fmt::format(
         "dataset: the log of the changes of '{}' could not be opened, because the disk was full: free "
@@ -61,6 +57,11 @@ absl::StatusOr<std::shared_ptr<ChangeLog>> OpenLog(const Family& family) {
   return absl::FailedPreconditionError(fmt::format(
       "dataset: the changes of '{0}' are not kept; kv dataset alter {0} --keep-changes-ms 1d begins it",
       family.settings->name));
+}
+
+absl::StatusOr<std::shared_ptr<ChangeLog>> OpenLog(const Family& family) {
+  const std::shared_lock lock(family.gate.mutex);
+  return LogOf(family);
 }
 
 size_t BytesOf(const Unit& unit) {
@@ -178,11 +179,9 @@ absl::StatusOr<UnitChanges> ReadChanges(Engine& engine, const Family& family, Sh
   return result;
 }
 
-absl::Status SetConsumer(Engine& engine, const Family& family, std::string_view name,
-                         std::string_view position) {
-  // As each write: the log is not dropped meanwhile.
-  const auto lock = engine.locks().Share(0);
-  const auto log = OpenLog(family);
+absl::Status SetConsumer(const Family& family, std::string_view name, std::string_view position) {
+  const std::shared_lock lock(family.gate.mutex);
+  const auto log = LogOf(family);
   if (!log.ok()) return log.status();
   const auto place = PlaceOf(position);
   if (!place.ok()) return place.status();
@@ -204,9 +203,9 @@ absl::StatusOr<std::vector<UnitConsumer>> ListConsumers(const Family& family) {
   return result;
 }
 
-absl::Status DropConsumer(Engine& engine, const Family& family, std::string_view name) {
-  const auto lock = engine.locks().Share(0);
-  const auto log = OpenLog(family);
+absl::Status DropConsumer(const Family& family, std::string_view name) {
+  const std::shared_lock lock(family.gate.mutex);
+  const auto log = LogOf(family);
   if (!log.ok()) return log.status();
   return (*log)->DropConsumer(name);
 }

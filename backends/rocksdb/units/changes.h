@@ -21,9 +21,8 @@ absl::StatusOr<UnitChanges> ReadChanges(Engine& engine, const Family& family, Sh
                                         std::string_view position, const ChangeLimits& limits);
 
 /// As Backend::SetConsumer, Backend::ListConsumers and Backend::DropConsumer.
-absl::Status SetConsumer(Engine& engine, const Family& family, std::string_view name,
-                         std::string_view position);
+absl::Status SetConsumer(const Family& family, std::string_view name, std::string_view position);
 absl::StatusOr<std::vector<UnitConsumer>> ListConsumers(const Family& family);
-absl::Status DropConsumer(Engine& engine, const Family& family, std::string_view name);
+absl::Status DropConsumer(const Family& family, std::string_view name);
 
 }  // namespace kvstore::rocks
