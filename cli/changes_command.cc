@@ -36,7 +36,7 @@ class Follower {
       : store_(store), spec_(std::move(spec)), consumer_(std::move(consumer)), sink_(sink), left_(limit) {}
 
   /// Prints the dataset as it is now, in the form of changes. Nobody can go on within it, so their token is
-  /// that of its beginning.
+  /// kFromSnapshot.
   ///
   /// stopped  is set when nothing more is to be printed.
   void PrintSnapshot(const std::atomic<bool>& stopped) {
@@ -250,8 +250,8 @@ void AddChangesCommand(CLI::App& app, Globals& globals) {
   CLI::Option* const from = changes
                                 ->add_option("--from", args->from,
                                              "begin: with the oldest change that is kept; now: with what is "
-                                             "written from now on; snapshot: as "
-                                             "--snapshot; or the token of a line, to go on behind it")
+                                             "written from now on; snapshot: as --snapshot; "
+                                             "or the token of a line, to go on behind it")
                                 ->type_name("begin|now|snapshot|TOKEN")
                                 ->capture_default_str();
   changes->add_flag("--snapshot", args->snapshot, "First the dataset as it is, then what is written since")
@@ -273,13 +273,11 @@ void AddChangesCommand(CLI::App& app, Globals& globals) {
       ->check(CLI::Range(uint64_t{1}, std::numeric_limits<uint64_t>::max()));
   changes->footer(
       "A line is a column, an object or an entry of a mapping that a write has touched, as it is now; or "
-      "says that "
-      "all writes of before a time (complete_until) were printed. Every acknowledged write is printed at "
-      "least "
-      "once. If what is behind a token is not kept any more, the command ends with OUT_OF_RANGE: begin again "
-      "with "
-      "--snapshot.\n\nExample: kv changes events --snapshot --follow\n         kv changes events --consumer "
-      "search --follow");
+      "says that all writes of before a time (complete_until) were printed. Every acknowledged write is "
+      "printed at least once. If what is behind a token is not kept any more, the command ends with "
+      "OUT_OF_RANGE: begin again with --snapshot.\n\n"
+      "Example: kv changes events --snapshot --follow\n"
+      "         kv changes events --consumer search --from now --follow");
   changes->callback([args, from, &globals] {
     args->has_from = from->count() > 0;
     std::atomic<bool> stopped{false};

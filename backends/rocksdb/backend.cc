@@ -113,24 +113,12 @@ std::unique_ptr<WriteLog> RocksDbBackend::OpenWriteLog() { return std::make_uniq
 absl::Status RocksDbBackend::DropDataset(const DatasetSpec& spec) {
   std::shared_ptr<rocks::ChangeLog> changes;
   const auto family = engine_->FindFamily(spec.name);
-  EndpointState before = EndpointState::kServing;
+  std::unique_lock<std::shared_mutex> lock;
   if (family) {
-    const std::unique_lock lock(family->gate.mutex);
+    lock = std::unique_lock(family->gate.mutex);
     changes = family->gate.open_change_log();
-    // Once all locks are held no write is in flight, and later ones are refused. RocksDB would take one that
-    // meets the drop for damage, and refuse all writes of the store from then on.
-    const auto all = engine_->locks().ExcludeAll();
-    before = family->gate.state();
-    family->gate.SetState(EndpointState::kAbsent, /*captures=*/false);
   }
-  if (auto status = engine_->DropFamily(spec.name); !status.ok()) {
-    if (family) {
-      const std::unique_lock lock(family->gate.mutex);
-      const auto all = engine_->locks().ExcludeAll();
-      family->gate.SetState(before, family->gate.capture);
-    }
-    return status;
-  }
+  if (auto status = engine_->DropFamily(spec.name); !status.ok()) return status;
   if (auto status = engine_->DropAuxiliaryFamily(rocks::ChangeLog::FamilyName(spec.name),
                                                  changes ? changes->handle() : nullptr);
       !status.ok()) {

@@ -101,15 +101,13 @@ void Run(const TopicOptions& options) {
 int main(int argc, char** argv) {
   CLI::App app(
       "Reads lines of kv changes, and sends each change as a message to a topic of Kafka: the line itself, "
-      "with "
-      "the row, the object's ID, or the ID that a mapping is from as the key, and a header \"token\". Prints "
-      "the "
-      "token up to which everything is stored.");
+      "with the row, the object's ID, or the ID that a mapping is from as the key, and a header \"token\". "
+      "Prints the token up to which everything is stored.");
   app.footer(
-      "A message is stored once, in the order of its key, as long as this program runs; after another start "
-      "some "
-      "may be sent again.\n\nExample: kv changes events --follow --consumer kafka --sink 'kv-kafka --brokers "
-      "host:9092 --topic events'\n\nExit codes: 0 everything is stored; 1 something failed; 2 wrong usage.");
+      "Messages are stored in transactions, in the order of their keys. After another start some may be sent "
+      "again; what the program that ran before still had on its way is not stored any more.\n\n"
+      "Example: kv changes events --follow --consumer kafka --sink 'kv-kafka --brokers host:9092 --topic "
+      "events'\n\nExit codes: 0 everything is stored; 1 something failed; 2 wrong usage.");
   kvstore::kafka::TopicOptions options;
   std::vector<std::string> settings;
   app.add_option("--brokers", options.brokers, "Some brokers of the cluster")

@@ -92,6 +92,8 @@ Core::Core(Router& store, const ServerOptions& wanted, std::unique_ptr<Access> l
                 sink.Gauge("kvstore_followers_waiting",
                            "Calls that follow a dataset and have been told all that was written", {},
                            static_cast<double>(changes.waiting()));
+                sink.Gauge("kvstore_change_pages_bytes", "Pages of changes that are kept for other followers",
+                           {}, static_cast<double>(changes.kept_bytes()));
                 sink.Counter("kvstore_change_pages_read_total", "Pages of changes read for followers", {},
                              static_cast<double>(changes.read()));
                 sink.Counter("kvstore_change_pages_shared_total",

@@ -101,6 +101,11 @@ size_t ChangeFeed::waiting() const {
   return count;
 }
 
+size_t ChangeFeed::kept_bytes() const {
+  const MutexLock lock(mutex_);
+  return kept_bytes_;
+}
+
 uint64_t ChangeFeed::read() const {
   const MutexLock lock(mutex_);
   return read_;
@@ -137,7 +142,7 @@ void ChangeFeed::Watch() {
     for (SuspendedCalls::Suspended& call : taken) call.lane.Post(std::move(call.retry));
     lock.Lock();
     Forget();
-    const auto next = Clock::now() + std::clamp<Clock::duration>(took * kShare, kInterval, kMaxInterval);
+    const auto next = Clock::now() + std::clamp<Clock::duration>(took * kRests, kInterval, kMaxInterval);
     while (!stopping_ && !lock.WaitUntil(stopped_, next)) {
     }
   }

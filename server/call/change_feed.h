@@ -45,6 +45,8 @@ class ChangeFeed {
   void Wait(const std::string& dataset, const std::string& token, SuspendedCalls::Suspended call);
   /// Returns how many calls wait.
   size_t waiting() const;
+  /// Returns the memory of the pages that are kept for others.
+  size_t kept_bytes() const;
   /// Returns how many pages with changes were read, and how often one was given to another call.
   uint64_t read() const;
   uint64_t shared() const;
@@ -61,8 +63,10 @@ class ChangeFeed {
 
   /// How often it is looked whether something was written.
   static constexpr std::chrono::milliseconds kInterval{10};
-  /// Looking takes at most this share of a processor: followers at many places are told later instead.
-  static constexpr int kShare = 4;
+  /// After looking it rests for so many times as long, so that it takes at most a fifth of a processor:
+  /// followers at many places are told later instead,
+  static constexpr int kRests = 4;
+  /// but no later than this.
   static constexpr std::chrono::seconds kMaxInterval{1};
   /// A page is so little that other calls do not wait for long behind the one that reads it.
   static constexpr ChangeOptions kPage{.limit = 250, .max_bytes = size_t{256} << 10};

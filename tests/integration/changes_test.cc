@@ -57,6 +57,22 @@ TEST(ChangesOfAServer, AReplicaIsLikeTheDatasetThoughTheServerIsKilled) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   });
+  Replica watched;
+  std::string watched_token(kChangesFromBegin);
+  std::thread watcher([&] {
+    const auto store = *Connect(server.address(), {.deadline_ms = 20'000});
+    while (!followed) {
+      const auto stream = store->WatchChanges("rows", watched_token);
+      for (absl::Status end = stream.status(); end.ok() && !followed;) {
+        const auto page = (*stream)->Next();
+        end = page.status();
+        EXPECT_TRUE(end.ok() || absl::IsUnavailable(end)) << end;
+        if (!end.ok()) break;
+        for (const Change& change : page->changes) watched.Apply(change);
+        watched_token = page->token;
+      }
+    }
+  });
   for (int kill = 0; kill < 5; ++kill) {
     const uint64_t before = written;
     EXPECT_TRUE(Eventually([&] { return written > before + random.Below(2'000); }));
@@ -67,10 +83,13 @@ TEST(ChangesOfAServer, AReplicaIsLikeTheDatasetThoughTheServerIsKilled) {
   for (std::thread& writer : writers) writer.join();
   followed = true;
   follower.join();
+  watcher.join();
   const auto store = *Connect(server.address());
   ASSERT_OK(replica.Follow(*store, "rows", token));
+  ASSERT_OK(watched.Follow(*store, "rows", watched_token));
   ASSERT_OK_AND_ASSIGN(const Replica whole, Replica::Of(*store, "rows"));
   EXPECT_EQ(replica, whole);
+  EXPECT_EQ(watched, whole);
   EXPECT_FALSE(whole.columns.empty());
 }
 

@@ -128,7 +128,9 @@ TEST_F(WatchChangesTest, AStreamGoesOnAtAServerThatWasRestarted) {
 }
 
 TEST_F(WatchChangesTest, FollowersShareWhatIsRead) {
-  ServeChanges();
+  ServerOptions options = Options();
+  options.limits.threads = 2;  // those that wait occupy none
+  ServeChanges(options);
   constexpr size_t kFollowers = 20;
   constexpr int kWrites = 30;
   const auto client = served_->Client();
@@ -163,6 +165,23 @@ TEST_F(WatchChangesTest, FollowersShareWhatIsRead) {
   // Those that are gone wait for nothing.
   EXPECT_TRUE(Eventually([&] { return Waiting() == 0; }));
   EXPECT_TRUE(Eventually([&] { return served_->Metric("kvstore_calls_in_flight") == 1; }));
+}
+
+TEST_F(WatchChangesTest, PagesThatAreKeptForOthersAreFew) {
+  ServeChanges();
+  constexpr int kWrites = 60;
+  const std::string large(size_t{1} << 20, 'x');
+  for (int i = 0; i < kWrites; ++i) ASSERT_OK(Put("r" + std::to_string(i), large));
+  // Each reads all of it, in pages of one change.
+  const auto client = served_->Client();
+  double most = 0;
+  ASSERT_OK_AND_ASSIGN(const auto stream, client->WatchChanges("kept", kChangesFromBegin));
+  for (int told = 0; told < kWrites; told += static_cast<int>(NextRows(*stream).size())) {
+    most = std::max(most, served_->Metric("kvstore_change_pages_bytes"));
+  }
+  EXPECT_GT(most, 0);
+  EXPECT_LE(most, 16 << 20);
+  EXPECT_TRUE(Eventually([&] { return served_->Metric("kvstore_change_pages_bytes") == 0; }));
 }
 
 TEST_F(WatchChangesTest, AServerThatStopsEndsItsStreams) {

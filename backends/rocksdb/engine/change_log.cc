@@ -8,11 +8,11 @@
 #include <random>
 #include <utility>
 
+#include "backends/rocksdb/engine/change_entry.h"
 #include "backends/rocksdb/engine/engine.h"
 #include "backends/rocksdb/engine/status.h"
 #include "base/big_endian.h"
 #include "base/clock.h"
-#include "kvstore_api/limits.h"
 
 namespace kvstore::rocks {
 namespace {
@@ -20,8 +20,6 @@ namespace {
 // The log's own keys, which are before all numbers.
 constexpr std::string_view kGenerationsKey("\0", 1);
 constexpr std::string_view kFirstKey("\0\0", 2);
-constexpr std::string_view kConsumersKey("\0\0\0", 3);
-constexpr size_t kNotedBytes = 8 + 8 + 4 + 8;
 constexpr size_t kGenerationBytes = 2 * sizeof(uint64_t);
 /// Of more runs than this the oldest ones are forgotten, and their places are refused;
 constexpr size_t kMaxGenerations = 1000;
@@ -30,49 +28,9 @@ constexpr size_t kMostGenerations = 20'000;
 /// A log is trimmed whenever it has grown by so much.
 constexpr uint64_t kTrimEveryBytes = uint64_t{4} << 20;
 
-std::string NumberKey(uint64_t number) {
-  std::string key;
-  AppendBigEndian(key, number);
-  return key;
-}
-
 uint64_t RandomId() {
   std::random_device device;
   return (uint64_t{device()} << 32) | device();
-}
-
-absl::Status NotDecoded() { return absl::DataLossError("an entry of a change log does not decode"); }
-
-void AppendVarint(std::string& out, uint64_t value) {
-  for (; value >= 0x80; value >>= 7) out.push_back(static_cast<char>(value | 0x80));
-  out.push_back(static_cast<char>(value));
-}
-
-/// Removes a number from the front of `in`. False if there is none.
-bool ConsumeVarint(std::string_view& in, uint64_t& value) {
-  value = 0;
-  for (int shift = 0; shift < 35 && !in.empty(); shift += 7) {
-    const auto byte = static_cast<uint8_t>(in[0]);
-    in.remove_prefix(1);
-    value |= uint64_t{byte & 0x7FU} << shift;
-    if (byte < 0x80) return true;
-  }
-  return false;
-}
-
-/// An entry of the log.
-struct Entry {
-  uint64_t number = 0;
-  uint64_t at_ms = 0;
-  std::string_view units;
-};
-
-absl::StatusOr<Entry> ReadEntry(const rocksdb::Iterator& it) {
-  if (it.key().size() != sizeof(uint64_t) || it.value().size() < sizeof(uint64_t)) return NotDecoded();
-  const std::string_view value = it.value().ToStringView();
-  return Entry{.number = ReadBigEndian<uint64_t>(it.key().ToStringView()),
-               .at_ms = ReadBigEndian<uint64_t>(value),
-               .units = value.substr(sizeof(uint64_t))};
 }
 
 }  // namespace
@@ -126,7 +84,7 @@ absl::StatusOr<bool> ChangeLog::Load() {
   if (ReadBigEndian<uint64_t>(rest) != settings_->incarnation) return false;
   rest.remove_prefix(sizeof(uint64_t));
 
-  const auto stored_consumers = Get(kConsumersKey);
+  const auto stored_consumers = Get(kChangeConsumersKey);
   if (!stored_consumers.ok()) return stored_consumers.status();
   auto consumers = DecodeConsumers(*stored_consumers);
   if (!consumers.ok()) return consumers.status();
@@ -143,7 +101,7 @@ absl::StatusOr<bool> ChangeLog::Load() {
   it->SeekToLast();
   if (!it->status().ok()) return ToStatus(it->status(), "read a change log");
   if (it->Valid() && it->key().size() == sizeof(uint64_t)) {
-    const auto last = ReadEntry(*it);
+    const auto last = ReadChangeEntry(*it);
     if (!last.ok()) return last.status();
     first_open_ = std::max(first_open_, last->number + 1);
     last_at_ms_ = last->at_ms;
@@ -219,7 +177,7 @@ absl::Status ChangeLog::Add(rocksdb::WriteBatch& batch, const Writing& writing, 
   value.reserve(sizeof(uint64_t) + units.size());
   AppendBigEndian(value, writing.at_ms);
   value += units;
-  auto status = batch.Put(handle_, NumberKey(writing.number), value);
+  auto status = batch.Put(handle_, ChangeKey(writing.number), value);
   if (status.ok()) {
     const MutexLock lock(mutex_);
     // Until one of them is written, each has the generation, so that no entry is there without it.
@@ -329,15 +287,15 @@ absl::StatusOr<ChangeLog::Page> ChangeLog::Read(const ChangePlace& from, size_t 
   }
   uint32_t skipped = from.unit;
   size_t bytes = 0;
-  for (it->Seek(NumberKey(from.number)); it->Valid(); it->Next()) {
-    const auto entry = ReadEntry(*it);
+  for (it->Seek(ChangeKey(from.number)); it->Valid(); it->Next()) {
+    const auto entry = ReadChangeEntry(*it);
     if (!entry.ok()) return entry.status();
     if (entry->number > horizon) break;
     if (entry->number != from.number) skipped = 0;
     std::string_view rest = entry->units;
     for (uint32_t index = 0; !rest.empty(); ++index) {
       uint64_t size = 0;
-      if (!ConsumeVarint(rest, size) || size > rest.size()) return NotDecoded();
+      if (!ConsumeVarint(rest, size) || size > rest.size()) return ChangeNotDecoded();
       const std::string_view key = rest.substr(0, size);
       rest.remove_prefix(size);
       if (index < skipped) continue;
@@ -366,118 +324,6 @@ ChangePlace ChangeLog::Newest() const {
   return PlaceOf(first_open_);
 }
 
-// ---- consumers ----
-
-absl::StatusOr<ChangeLog::AllNoted> ChangeLog::DecodeConsumers(std::string_view stored) {
-  AllNoted consumers;
-  while (!stored.empty()) {
-    uint64_t size = 0;
-    if (!ConsumeVarint(stored, size) || stored.size() < kNotedBytes || size > stored.size() - kNotedBytes) {
-      return absl::DataLossError("the consumers of a change log do not decode");
-    }
-    const std::string_view name = stored.substr(0, size);
-    const std::string_view noted = stored.substr(size, kNotedBytes);
-    consumers.emplace(name, Noted{.place = {.generation = ReadBigEndian<uint64_t>(noted),
-                                            .number = ReadBigEndian<uint64_t>(noted.substr(8)),
-                                            .unit = ReadBigEndian<uint32_t>(noted.substr(16))},
-                                  .set_ms = ReadBigEndian<uint64_t>(noted.substr(20))});
-    stored.remove_prefix(size + kNotedBytes);
-  }
-  return consumers;
-}
-
-absl::Status ChangeLog::StoreConsumers(AllNoted consumers) {
-  std::string value;
-  for (const auto& [name, noted] : consumers) {
-    AppendVarint(value, name.size());
-    value += name;
-    AppendBigEndian(value, noted.place.generation);
-    AppendBigEndian(value, noted.place.number);
-    AppendBigEndian(value, noted.place.unit);
-    AppendBigEndian(value, noted.set_ms);
-  }
-  rocksdb::WriteBatch batch;
-  if (auto status = batch.Put(handle_, rocksdb::Slice(kConsumersKey.data(), kConsumersKey.size()), value);
-      !status.ok()) {
-    return ToStatus(status, "note a consumer of changes");
-  }
-  if (auto status = engine_.Write(batch, settings_->sync.load(std::memory_order_relaxed)); !status.ok()) {
-    return status;
-  }
-  const MutexLock lock(mutex_);
-  consumers_ = std::move(consumers);
-  return absl::OkStatus();
-}
-
-absl::Status ChangeLog::SetConsumer(std::string_view name, const ChangePlace& place) {
-  // What is behind the place is not trimmed meanwhile.
-  const MutexLock alone(trim_mutex_);
-  AllNoted consumers;
-  {
-    const MutexLock lock(mutex_);
-    if (auto status = Check(place); !status.ok()) return status;
-    consumers = consumers_;
-  }
-  if (consumers.size() >= kMaxConsumers && consumers.find(name) == consumers.end()) {
-    return absl::ResourceExhaustedError(
-        fmt::format("name: '{}' has {} consumers already, which is the limit; kv consumers list {} shows "
-                    "those that are gone",
-                    settings_->name, kMaxConsumers, settings_->name));
-  }
-  consumers[std::string(name)] = {.place = place, .set_ms = WallClockMs()};
-  return StoreConsumers(std::move(consumers));
-}
-
-absl::Status ChangeLog::DropConsumer(std::string_view name) {
-  const MutexLock alone(trim_mutex_);
-  AllNoted consumers;
-  {
-    const MutexLock lock(mutex_);
-    consumers = consumers_;
-  }
-  const auto found = consumers.find(name);
-  if (found == consumers.end()) {
-    return absl::NotFoundError(fmt::format("name: '{}' has no consumer named '{}'", settings_->name, name));
-  }
-  consumers.erase(found);
-  return StoreConsumers(std::move(consumers));
-}
-
-absl::StatusOr<std::vector<ChangeLog::Consumer>> ChangeLog::Consumers() const {
-  std::vector<Consumer> result;
-  uint64_t horizon = 0;
-  {
-    const MutexLock lock(mutex_);
-    horizon = first_open_ - 1;
-    for (const auto& [name, noted] : consumers_) {
-      result.push_back({.name = name, .place = noted.place, .set_ms = noted.set_ms});
-      if (!Check(noted.place).ok()) result.back().place.reset();
-    }
-  }
-  const uint64_t now = WallClockMs();
-  const std::unique_ptr<rocksdb::Iterator> it(engine_.db().NewIterator({}, handle_));
-  for (Consumer& consumer : result) {
-    if (!consumer.place || consumer.place->number > horizon) continue;
-    it->Seek(NumberKey(consumer.place->number));
-    if (!it->status().ok()) return ToStatus(it->status(), "read a change log");
-    if (!it->Valid()) continue;  // trimmed meanwhile
-    const auto entry = ReadEntry(*it);
-    if (!entry.ok()) return entry.status();
-    if (entry->number <= horizon) consumer.lag_ms = std::max<uint64_t>(now, entry->at_ms + 1) - entry->at_ms;
-  }
-  return result;
-}
-
-uint64_t ChangeLog::FirstWanted() const {
-  const MutexLock lock(mutex_);
-  uint64_t first = UINT64_MAX;
-  for (const auto& [name, noted] : consumers_) {
-    // One that has to begin again holds nothing back.
-    if (Check(noted.place).ok()) first = std::min(first, noted.place.number);
-  }
-  return first;
-}
-
 // ---- trimming ----
 
 absl::StatusOr<uint64_t> ChangeLog::FirstToKeep(uint64_t first, uint64_t last) const {
@@ -486,8 +332,8 @@ absl::StatusOr<uint64_t> ChangeLog::FirstToKeep(uint64_t first, uint64_t last) c
   const uint64_t oldest_ms = now > keep_ms ? now - keep_ms : 0;
   const std::unique_ptr<rocksdb::Iterator> it(engine_.db().NewIterator({}, handle_));
   const auto is_too_many = [&](uint64_t number) {
-    const std::string begin = NumberKey(number);
-    const std::string end = NumberKey(last + 1);
+    const std::string begin = ChangeKey(number);
+    const std::string end = ChangeKey(last + 1);
     const rocksdb::Range range(begin, end);
     uint64_t bytes = 0;
     rocksdb::SizeApproximationOptions options;
@@ -502,10 +348,10 @@ absl::StatusOr<uint64_t> ChangeLog::FirstToKeep(uint64_t first, uint64_t last) c
   uint64_t high = last;
   while (low < high) {
     const uint64_t middle = low + (high - low) / 2;
-    it->Seek(NumberKey(middle));
+    it->Seek(ChangeKey(middle));
     if (!it->status().ok()) return ToStatus(it->status(), "read a change log");
     if (!it->Valid()) break;  // cannot be: `last` is there
-    const auto entry = ReadEntry(*it);
+    const auto entry = ReadChangeEntry(*it);
     if (!entry.ok()) return entry.status();
     if ((entry->at_ms < oldest_ms && middle < wanted) || is_too_many(middle)) {
       low = middle + 1;
@@ -537,8 +383,8 @@ absl::Status ChangeLog::TrimAlone() {
   if (!first.ok()) return first.status();
   if (*first <= oldest) return absl::OkStatus();
   // Before anything goes, and synced: else some of it could be gone, and places before it be accepted again.
-  const std::string begin = NumberKey(0);
-  const std::string end = NumberKey(*first);
+  const std::string begin = ChangeKey(0);
+  const std::string end = ChangeKey(*first);
   rocksdb::WriteBatch batch;
   auto status = batch.Put(handle_, rocksdb::Slice(kFirstKey.data(), kFirstKey.size()), end);
   if (status.ok()) status = batch.DeleteRange(handle_, begin, end);

@@ -181,8 +181,21 @@ absl::Status Engine::DropFamily(const std::string& name) {
   if (*unknown) return absl::OkStatus();
   const auto family = FindFamily(name);
   if (!family) return absl::OkStatus();
+  Gate& gate = family->gate;
+  const EndpointState before = gate.state();
+  const bool captures = gate.capture_log() != nullptr;
+  {
+    // Once all locks are held no write of a client is in flight, and later ones are refused. RocksDB would
+    // take one that meets the drop for damage, and refuse all writes of the store from then on.
+    const auto all = locks_.ExcludeAll();
+    gate.SetState(EndpointState::kAbsent, /*captures=*/false);
+  }
   const auto dropped = DropHandle(family->handle);
-  if (!dropped.ok()) return ToStatus(dropped, "drop dataset " + name);
+  if (!dropped.ok()) {
+    const auto all = locks_.ExcludeAll();
+    gate.SetState(before, captures);
+    return ToStatus(dropped, "drop dataset " + name);
+  }
   const MutexLock lock(families_mutex_);
   families_.erase(name);
   return absl::OkStatus();

@@ -86,7 +86,8 @@ class Engine {
   /// engine was opened, as one that a create has left which was cut short; FAILED_PRECONDITION if it has
   /// data.
   absl::Status CreateFamily(const DatasetSpec& spec);
-  /// Drops the family of a dataset with its data. OK if there is none.
+  /// Drops the family of a dataset with its data, after the writes of clients that are in flight; later ones
+  /// are refused. OK if there is none. The caller excludes changes of the family's state (Gate::mutex).
   absl::Status DropFamily(const std::string& name);
   /// The family of a dataset; null if there is none.
   std::shared_ptr<Family> FindFamily(const std::string& name) const;

@@ -111,6 +111,17 @@ class Caller:
         # error of the last attempt, which says more.
         return not self._wire.closed and (deadline is None or time.monotonic() + _LAST_TRY_S < deadline)
 
+    async def outlast(self, error: Any, failures: int, deadline: float | None) -> None:
+        """Waits before a stream that gRPC's exception has ended is begun again, where it was. Raises the error if it
+        cannot go on, or, without a deadline, was not to be had for too long.
+
+        failures  how many there were since its last message.
+        """
+        why, told = self.judge(error, writes=False)
+        over = deadline is None and failures == MOST_FAILURES
+        if not why or over or not await self.pause(why, failures, deadline):
+            raise told from error
+
     # ---- calls ----
 
     def stream(self, method: str, request: Any, deadline: float | None) -> Stream:

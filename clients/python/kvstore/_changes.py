@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Callable
 import grpc
 
 from kvstore import _checks
-from kvstore._caller import MOST_FAILURES, Calling
+from kvstore._caller import Calling
 from kvstore._errors import BadAnswer
 from kvstore._types import Cell, Change, ChangePage, Consumer, MappingChange, ObjectChange, RowChange, Text
 from kvstore.v1 import kvstore_pb2 as messages
@@ -78,10 +78,7 @@ class Changes(Calling):
                     yield page
                 raise self._caller.bad("ended a stream of changes")
             except grpc.RpcError as error:
-                why, told = self._caller.judge(error, writes=False)
-                over = deadline is None and failures == MOST_FAILURES
-                if not why or over or not await self._caller.pause(why, failures, deadline):
-                    raise told from error
+                await self._caller.outlast(error, failures, deadline)
                 failures += 1
             finally:
                 stream.cancel()

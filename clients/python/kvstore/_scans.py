@@ -6,7 +6,7 @@ from contextlib import aclosing
 import grpc
 
 from kvstore import _checks
-from kvstore._caller import MOST_FAILURES, Calling
+from kvstore._caller import Calling
 from kvstore._errors import InvalidArgument
 from kvstore._items import columns_of
 from kvstore._types import Partition, Row, ScanPage, Several, Text
@@ -169,10 +169,7 @@ class Scans(Calling):
                     yield answer
                 return
             except grpc.RpcError as error:
-                why, told = self._caller.judge(error, writes=False)
-                over = deadline is None and failures == MOST_FAILURES
-                if not why or over or not await self._caller.pause(why, failures, deadline):
-                    raise told from error
+                await self._caller.outlast(error, failures, deadline)
                 failures += 1
             finally:
                 stream.cancel()

@@ -326,7 +326,7 @@ TEST_F(ChangeLogTest, WhatAConsumerHasNotPassedStays) {
   EXPECT_EQ(done[0].lag_ms, 0u);
 }
 
-TEST_F(ChangeLogTest, AConsumerThatLostWhatItHadNotPassedHoldsNothingBack) {
+TEST_F(ChangeLogTest, WhatIsNotedIsLostWithWhatWasWritten) {
   WriteWhole("kept");
   Save();
   Open();
