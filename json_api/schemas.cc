@@ -83,6 +83,9 @@ constexpr char kData[] = R"({
   "from": "@Uint", "to": "@Uint", "sequence": "@Uint"}}},
 "ShardMaps": {"type": "array", "items": {"type": "object", "required": ["name", "at_ms", "who", "map"], "properties": {
   "name": "@Text", "at_ms": "@Uint", "who": "@Text", "map": {"type": ["string", "null"]}}}},
+"Rights": {"description": "By dataset, by DATASET/REPORT, and for all others by *", "type": "object",
+  "additionalProperties": {"enum": ["none", "read", "write", "admin"]}},
+"CallSeries": {"type": "object", "additionalProperties": {"type": "array", "items": {"type": "array", "minItems": 5, "maxItems": 5, "items": "@Uint"}}},
 "ShardSpace": {"enum": ["id", "mod"]}
 })";
 

@@ -237,6 +237,7 @@ class Server::Impl {
       core_.stranger_probes.CancelOld();
       core_.caller_probes.CancelOld();
       core_.metrics_calls.CancelOld();
+      core_.history.Advance(std::chrono::system_clock::now());
       lock.Lock();
     }
   }

@@ -455,6 +455,8 @@ void Call::End(const absl::Status& status) {
   if (!is_retried) {
     core_.metrics.Count(operation_, backend_, info_.door, seconds, status, admitted_ ? request_bytes_ : 0,
                         response_bytes_);
+    core_.history.Count(operation_, backend_.empty() ? "" : std::string_view(dataset_), seconds,
+                        !status.ok());
   }
   // One that lasts as long as its client likes is never slow.
   const double slowness = operation_ == Operation::kWatchChanges ? 0 : seconds;

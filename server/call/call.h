@@ -22,6 +22,7 @@
 #include "server/call/access.h"
 #include "server/call/admission.h"
 #include "server/call/brief_calls.h"
+#include "server/call/call_history.h"
 #include "server/call/call_info.h"
 #include "server/call/call_log.h"
 #include "server/call/call_quotas.h"
@@ -82,6 +83,7 @@ struct Core {
   BriefCalls metrics_calls{32};       ///< GetMetrics.
   RequestMemory memory;
   Metrics metrics;
+  CallHistory history;
   CallLog log;
   OpenCalls open;
   /// Watches connections only where callers are authenticated.

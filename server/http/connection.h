@@ -117,6 +117,7 @@ class Connection : public std::enable_shared_from_this<Connection>, private Call
   void OnHead();
   void OnPreflight();
   void OnPage(Route::Kind kind);
+  void OnConsole(const ConsoleFile& file);
   void OnOperation(Route route);
   /// Parses the body, and admits and carries out the call. Perhaps on a worker.
   void ParseAndRun();

@@ -97,14 +97,10 @@ void Connection::OnHead() {
   if (!head.ok()) return Reject(400, head.status());
   head_ = *std::move(head);
   close_after_ = !head_.keep_alive;
-  if (!head_.origin.empty() && !door_.Allows(head_.origin)) {
+  if (!head_.origin.empty() && !door_.Allows(head_.origin) && !door_.IsOwn(head_.origin, head_.host)) {
     return Reject(403,
                   absl::PermissionDeniedError(
                       "Origin: pages of this origin may not use the server; name it in server.http_origins"));
-  }
-  if (head_.is_cross_site && head_.origin.empty()) {
-    return Reject(403, absl::PermissionDeniedError("Sec-Fetch-Site: a page of another site asks, which does "
-                                                   "not say its origin; it must ask by fetch()"));
   }
   if (!door_.Serves(head_.host)) {
     return Reject(403,
@@ -114,6 +110,12 @@ void Connection::OnHead() {
   }
   if (head_.method == "OPTIONS") return OnPreflight();
   Route route = FindRoute(head_.method, head_.target);
+  // Whoever follows a link from another site's page to the console comes from that site.
+  if (route.kind == Route::Kind::kConsole) return OnConsole(*route.file);
+  if (head_.is_cross_site && head_.origin.empty()) {
+    return Reject(403, absl::PermissionDeniedError("Sec-Fetch-Site: a page of another site asks, which does "
+                                                   "not say its origin; it must ask by fetch()"));
+  }
   if (route.kind == Route::Kind::kHealthz || route.kind == Route::Kind::kReadyz) return OnPage(route.kind);
   if (route.kind == Route::Kind::kOperation) return OnOperation(std::move(route));
   if (route.kind == Route::Kind::kExec) return BeginExec();
@@ -147,6 +149,23 @@ void Connection::OnPage(Route::Kind kind) {
       kind == Route::Kind::kHealthz || (!door_.core.draining.load() && door_.core.router.CheckWrites().ok());
   Answer({.status = good ? 200 : 503, .type = "text/plain"},
          std::make_shared<const std::string>(good ? "ok\n" : "not ready\n"));
+}
+
+void Connection::OnConsole(const ConsoleFile& file) {
+  // The page may load what this server has, and nothing else; no other page may show it within itself.
+  const std::string more = fmt::format(
+      "ETag: \"{}\"\r\nVary: Accept-Encoding\r\nContent-Security-Policy: default-src 'self'; base-uri "
+      "'none'; "
+      "form-action 'none'; frame-ancestors 'none'; object-src 'none'\r\nReferrer-Policy: no-referrer\r\n",
+      file.tag);
+  // A new version of the program has other files under the same names, so a browser asks each time.
+  constexpr std::string_view kAskAgain = "no-cache";
+  if (head_.if_none_match.find(file.tag) != std::string::npos) {
+    return Answer({.status = 304, .type = {}, .cache = kAskAgain, .more = more},
+                  std::make_shared<const std::string>());
+  }
+  if (!head_.takes_gzip) return Answer({.type = file.type, .cache = kAskAgain, .more = more}, file.bytes);
+  Answer({.type = file.type, .cache = kAskAgain, .more = more + "Content-Encoding: gzip\r\n"}, file.gzip);
 }
 
 CallInfo Connection::Info() {

@@ -138,4 +138,9 @@ bool HttpDoor::Allows(std::string_view origin) const {
   return origins.contains(origin) || origins.contains("*");
 }
 
+bool HttpDoor::IsOwn(std::string_view origin, std::string_view host) const {
+  const std::string_view scheme = certificates == nullptr ? "http://" : "https://";
+  return !host.empty() && origin.starts_with(scheme) && origin.substr(scheme.size()) == host;
+}
+
 }  // namespace kvstore::server

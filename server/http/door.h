@@ -102,6 +102,8 @@ struct HttpDoor {
 
   /// Returns whether a browser may show answers to pages of this origin.
   bool Allows(std::string_view origin) const;
+  /// Returns whether a page of this origin is the console of this server, which the request names as `host`.
+  bool IsOwn(std::string_view origin, std::string_view host) const;
   /// Returns whether requests for this host are answered.
   bool Serves(std::string_view host) const { return !checks_host || NamesThisMachine(host); }
 

@@ -24,6 +24,8 @@ std::string_view ReasonOf(int status) {
       return "OK";
     case 204:
       return "No Content";
+    case 304:
+      return "Not Modified";
     case 400:
       return "Bad Request";
     case 401:
@@ -74,14 +76,13 @@ std::string Date() {
 std::string WriteHead(const AnswerHead& head) {
   std::string text =
       fmt::format("HTTP/1.1 {} {}\r\nDate: {}\r\n", head.status, ReasonOf(head.status), Date());
-  // Answers are data of callers: no cache may keep them, and no browser may take them for a page.
-  if (!head.type.empty()) {
-    text += fmt::format("Content-Type: {}\r\nX-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\n",
-                        head.type);
-  }
+  // No browser may take an answer for a page.
+  if (!head.type.empty())
+    text += fmt::format("Content-Type: {}\r\nX-Content-Type-Options: nosniff\r\n", head.type);
+  if (!head.type.empty() || head.status == 304) text += fmt::format("Cache-Control: {}\r\n", head.cache);
   if (!head.length) {
     text += "Transfer-Encoding: chunked\r\n";
-  } else if (head.status != 204) {
+  } else if (head.status != 204 && head.status != 304) {
     text += fmt::format("Content-Length: {}\r\n", *head.length);
   }
   text += head.keep_alive ? "Connection: keep-alive\r\n" : "Connection: close\r\n";

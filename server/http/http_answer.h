@@ -18,6 +18,8 @@ struct AnswerHead {
   int status = 200;
   std::string_view type = kJsonType;  ///< Empty: there is no body.
   std::optional<size_t> length;       ///< The bytes of the body; nothing: it is chunked.
+  std::string_view cache =
+      "no-store";  ///< Cache-Control. Answers are data of callers: no cache may keep them.
   bool keep_alive = true;
   std::string_view instance = {};  ///< Of the server, in hexadecimal digits.
   std::string_view origin = {};    ///< The origin whose pages may read the answer; empty: none.

@@ -11,6 +11,7 @@
 #include "json/json_text.h"
 #include "json_api/answers.h"
 #include "json_api/execute.h"
+#include "server/call/shard_command.h"
 #include "server/http/caller_reports.h"
 
 namespace kvstore::server {
@@ -23,8 +24,6 @@ constexpr uint64_t kScanPageCells = 500'000;
 /// answers.
 constexpr size_t kMaxKeptDocument = 1024;
 
-/// Returns the string that a field of the request has; empty if it is none. The operation itself reports
-/// mistakes.
 /// Returns whether a field of the request is a number of entries that takes long.
 bool IsMany(const Json& request, const char* name) {
   if (!request.is_object()) return false;
@@ -32,6 +31,8 @@ bool IsMany(const Json& request, const char* name) {
   return found != request.end() && found->is_number_unsigned() && found->get<uint64_t>() > kMaxQuickEntries;
 }
 
+/// Returns the string that a field of the request has; empty if it is none. The operation itself reports
+/// mistakes.
 std::string StringIn(const Json& request, const char* name) {
   if (!request.is_object()) return "";
   const auto found = request.find(name);
@@ -68,8 +69,16 @@ absl::Status JsonCall::Admit(RequestSize size) {
   std::string dataset = HasDataset(served_.form) ? StringIn(request_, "dataset") : "";
   if (dataset.empty() && IsOnReports(operation_)) dataset = reports::kDefaultDataset;
   const std::string report = IsOnReports(operation_) ? StringIn(request_, "report") : "";
+  const bool operates_shards = operation_ == Operation::kOperateShards;
+  if (operates_shards) SetWhat(DescribeShardCommand(request_));
   if (IsMany(request_, "limit") || IsMany(request_, "offset")) MarkAskingForMuch();
   if (auto status = Call::Admit(dataset, size, /*sync=*/false, report); !status.ok()) return status;
+  if (operates_shards) {
+    auto kept = AdmitShardOperation(core_, principal_.get());
+    if (!kept.ok()) return kept.status();
+    kept_ = *std::move(kept);
+    LogBegin();
+  }
   store_.SetPrincipal(principal_);
   store_.SetRequestId(repetition_.request_id);
   store_.SetProgress([this](uint64_t, uint64_t) { return MayGoOn(); });
@@ -80,7 +89,9 @@ bool JsonCall::Execute() {
   absl::Status status;
   Json answer;
   {
-    const CallScope scope(Limits(IsLong()));
+    // An operation on shards is stopped by its progress alone, where that leaves nothing unusable.
+    std::optional<CallScope> scope;
+    if (operation_ != Operation::kOperateShards) scope.emplace(Limits(IsLong()));
     // A batch that has begun goes on, because some of it may be done.
     status = store_.has_begun() ? absl::OkStatus() : CheckStart();
     store_.SetPrincipal(principal_);
@@ -155,6 +166,7 @@ absl::StatusOr<Json> JsonCall::CarryOut() {
     const auto principal = principal_;  // MayGoOn may set another one
     return served_.serve({.core = core_,
                           .principal = principal.get(),
+                          .peer = info_.transport.Peer(),
                           .request = request_,
                           .fields = fields,
                           .progress = [this](uint64_t, uint64_t) { return MayGoOn(); }});

@@ -73,6 +73,7 @@ class JsonCall : public Call {
   HeldMemory memory_{*this};
   CallerStore store_;
   Attempt attempt_;
+  std::shared_ptr<void> kept_;  // of AdmitShardOperation
   Json request_;
   absl::Status status_;
   std::string text_;

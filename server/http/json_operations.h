@@ -20,7 +20,9 @@ namespace kvstore::server {
 /// What an operation that is about the server itself may use.
 struct ServedRequest {
   Core& core;
-  const Principal* principal;  ///< Null: everybody may do everything.
+  const Principal*
+      principal;     ///< Null: everybody may do everything, or nobody is known who asks for what anybody may.
+  std::string peer;  ///< As CallTransport::Peer.
   const Json& request;
   JsonFields& fields;  ///< Of the request.
   const Progress& progress;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <string_view>
 
@@ -84,6 +85,18 @@ absl::Status CheckCoding(const http::fields& fields, bool chunked, bool is_http1
   return absl::OkStatus();
 }
 
+/// Returns whether an Accept-Encoding has gzip among its codings, and does not refuse it (";q=0").
+bool TakesGzip(std::string_view accepted) {
+  while (!accepted.empty()) {
+    const std::string_view one = accepted.substr(0, accepted.find(','));
+    accepted.remove_prefix(std::min(accepted.size(), one.size() + 1));
+    const size_t first = one.find_first_not_of(' ');
+    if (first == std::string_view::npos || !one.substr(first).starts_with("gzip")) continue;
+    return one.find("q=0") == std::string_view::npos || one.find("q=0.") != std::string_view::npos;
+  }
+  return false;
+}
+
 }  // namespace
 
 absl::StatusOr<RequestHead> ReadHead(const RequestParser& parser) {
@@ -113,6 +126,8 @@ absl::StatusOr<RequestHead> ReadHead(const RequestParser& parser) {
   }
   if (auto status = CheckCoding(message, head.chunked, head.is_http10); !status.ok()) return status;
   head.last_event_id = Value(message, "Last-Event-ID");
+  head.if_none_match = Value(message, http::field::if_none_match);
+  head.takes_gzip = TakesGzip(Value(message, http::field::accept_encoding));
   if (auto status = ReadTimeout(message, head.timeout); !status.ok()) return status;
   if (auto status = ReadIdHeader(message, "Kv-Request-Id", head.request_id); !status.ok()) return status;
   if (auto status = ReadIdHeader(message, "Kv-First-Instance", head.first_instance); !status.ok())

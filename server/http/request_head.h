@@ -33,8 +33,10 @@ struct RequestHead {
   std::optional<std::chrono::milliseconds> timeout;
   std::string request_id;      ///< Kv-Request-Id: kRequestIdBytes bytes; empty: there is none.
   std::string first_instance;  ///< Kv-First-Instance: the bytes of Core::instance; empty: there is none.
+  std::string last_event_id;   ///< Last-Event-ID, of a browser that follows something again; or empty.
 
-  std::string last_event_id;  ///< Last-Event-ID, of a browser that follows something again; or empty.
+  std::string if_none_match;  ///< If-None-Match: tags of a file that the client has; or empty.
+  bool takes_gzip = false;    ///< The answer may be compressed.
 
   bool has_body() const { return chunked || content_length > 0; }
 };

@@ -124,6 +124,23 @@ Route FindChanges(std::string_view method, const Target& target) {
   return route;
 }
 
+/// Returns the route of a file of the console, the page itself at "/", if this is one.
+std::optional<Route> FindConsole(std::string_view method, const std::vector<std::string>& path) {
+  std::string name;
+  if (path.size() == 1 && path[0].empty()) {
+    name = "index.html";
+  } else if (path[0] == "console") {
+    for (size_t i = 1; i < path.size(); ++i) name += (i == 1 ? "" : "/") + path[i];
+  }
+  const ConsoleFile* const file = FindConsoleFile(name);
+  if (file == nullptr) return std::nullopt;
+  if (method != kGet && method != kHeadMethod) return WrongMethod(kGet);
+  Route route;
+  route.kind = Route::Kind::kConsole;
+  route.file = file;
+  return route;
+}
+
 }  // namespace
 
 Route FindRoute(std::string_view method, std::string_view target_text) {
@@ -133,6 +150,7 @@ Route FindRoute(std::string_view method, std::string_view target_text) {
   if (path.size() == 1 && path[0] == "healthz") return PlainRoute(Route::Kind::kHealthz, kGet, method);
   if (path.size() == 1 && path[0] == "readyz") return PlainRoute(Route::Kind::kReadyz, kGet, method);
   if (path.size() == 3 && path[0] == "v1" && path[1] == "changes") return FindChanges(method, *target);
+  if (auto console = FindConsole(method, path)) return *std::move(console);
   if (path.size() != 2 || path[0] != "v1") return FindGet(method, *target);
   if (path[1] == "exec") return PlainRoute(Route::Kind::kExec, kPost, method);
   if (path[1] == "openapi.json") return PlainRoute(Route::Kind::kOpenApi, kGet, method);

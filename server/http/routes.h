@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "console/console.h"
 #include "json/json.h"
 #include "server/http/json_operations.h"
 
@@ -20,13 +21,15 @@ struct Route {
     kOpenApi,
     kHealthz,
     kReadyz,
-    kError,  ///< There is no such thing: `error`.
+    kConsole,  ///< A file of the console: `file`.
+    kError,    ///< There is no such thing: `error`.
   };
 
   Kind kind = Kind::kError;
   const JsonOperation* operation = nullptr;
   std::optional<Json> request;  ///< Of a GET: its fields.
-  int status = 0;               ///< Of an error, for HTTP.
+  const ConsoleFile* file = nullptr;
+  int status = 0;  ///< Of an error, for HTTP.
   absl::Status error;
   std::string_view allow;  ///< The method that the path takes, where the request has another one.
 };

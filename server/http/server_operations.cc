@@ -1,11 +1,14 @@
 #include <fmt/format.h>
 
+#include <array>
 #include <chrono>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "server/call/migration_command.h"
 #include "server/call/served_parts.h"
+#include "server/call/shard_command.h"
 #include "server/http/json_operations.h"
 
 namespace kvstore::server {
@@ -13,12 +16,70 @@ namespace {
 
 using JsonAnswer = absl::StatusOr<Json>;
 
+constexpr std::string_view NameOf(Right right) {
+  constexpr std::array<std::string_view, 4> kNames = {"none", "read", "write", "admin"};
+  return kNames[static_cast<size_t>(right)];
+}
+
+/// Returns the rights of a caller as the list of callers has them.
+Json RightsOf(const Principal* principal) {
+  if (principal == nullptr) return {{"*", NameOf(Right::kAdmin)}};
+  Json rights = {{"*", NameOf(principal->everywhere)}};
+  for (const auto& [dataset, right] : principal->rights) rights[dataset] = NameOf(right);
+  for (const auto& [dataset, reports] : principal->report_rights) {
+    for (const auto& [report, right] : reports) rights[dataset + "/" + report] = NameOf(right);
+  }
+  return rights;
+}
+
+/// Returns what the server has beside the data.
+Json PartsOf(const Core& core, const Principal* principal) {
+  Json parts = Json::array();
+  if (core.parts.migrations != nullptr) parts.push_back("migrations");
+  if (core.parts.backups != nullptr) parts.push_back("backups");
+  if (core.parts.shard_maps != nullptr) parts.push_back("shard_maps");
+  if (core.parts.shard_operations != nullptr && principal != nullptr) parts.push_back("shard_operations");
+  return parts;
+}
+
 JsonAnswer GetServer(const ServedRequest& served) {
   if (auto status = served.fields.Finish(); !status.ok()) return status;
-  const auto clock = RequestMemory::Clock::now() - served.core.epoch;
-  return Json{{"version", KV_VERSION},
-              {"instance", InstanceText(served.core)},
-              {"clock_us", std::chrono::duration_cast<std::chrono::microseconds>(clock).count()}};
+  const Core& core = served.core;
+  const auto clock = RequestMemory::Clock::now() - core.epoch;
+  Json answer = {{"version", KV_VERSION},
+                 {"instance", InstanceText(core)},
+                 {"clock_us", std::chrono::duration_cast<std::chrono::microseconds>(clock).count()}};
+  // Strangers are not told what there is.
+  if (served.principal == nullptr && !core.access->open_to_all()) return answer;
+  answer["caller"] = served.principal == nullptr ? "" : served.principal->name;
+  answer["rights"] = RightsOf(served.principal);
+  answer["parts"] = PartsOf(core, served.principal);
+  answer["reports_dataset"] = core.options.reports.dataset;
+  return answer;
+}
+
+Json ToJson(const CallHistory::Series& series, const CallHistory::Step& step, Json all) {
+  for (const auto& [name, figures] : series) {
+    all[name].push_back({step.begin_ms, figures.calls, figures.errors, figures.p50_us, figures.p99_us});
+  }
+  return all;
+}
+
+JsonAnswer GetHistory(const ServedRequest& served) {
+  const uint64_t after = served.fields.OptionalUint("after_ms", 0, UINT64_MAX).value_or(0);
+  if (auto status = served.fields.Finish(); !status.ok()) return status;
+  Json times = Json::array();
+  Json operations = Json::object();
+  Json datasets = Json::object();
+  for (const CallHistory::Step& step : served.core.history.After(after)) {
+    times.push_back(step.begin_ms);
+    operations = ToJson(step.operations, step, std::move(operations));
+    datasets = ToJson(step.datasets, step, std::move(datasets));
+  }
+  return Json{{"step_ms", CallHistory::kStep.count()},
+              {"steps", std::move(times)},
+              {"operations", std::move(operations)},
+              {"datasets", std::move(datasets)}};
 }
 
 JsonAnswer GetMetrics(const ServedRequest& served) {
@@ -37,6 +98,28 @@ JsonAnswer Migrate(const ServedRequest& served) {
   auto status = CommandMigration(served.core, served.principal, dataset, std::move(command));
   if (!status.ok()) return status.status();
   return Json{{"status", *std::move(status)}};
+}
+
+/// Of an operation that tells more lines than this, the client is told these.
+constexpr size_t kMostLines = 10'000;
+
+JsonAnswer OperateShards(const ServedRequest& served) {
+  served.fields.String("command");
+  if (auto status = served.fields.FirstMistake(); !status.ok()) return status;
+  Json command = served.request;
+  // With others on a stream it has an "op", and its "id" is that of the line; else a command may have one.
+  if (command.erase("op") > 0) command.erase("id");
+  command["who"] = WhoAsks(*served.principal, served.peer);
+  Json lines = Json::array();
+  const ShardEvents events{.line =
+                               [&lines](const std::string& line) {
+                                 if (lines.size() < kMostLines) lines.push_back(line);
+                               },
+                           .progress = [&served](std::string_view, uint64_t done,
+                                                 uint64_t total) { return served.progress(done, total); }};
+  auto answer = served.core.parts.shard_operations->Operate(command, events);
+  if (!answer.ok()) return answer.status();
+  return Json{{"answer", *std::move(answer)}, {"lines", std::move(lines)}};
 }
 
 JsonAnswer CreateBackup(const ServedRequest& served) {
@@ -103,10 +186,14 @@ std::vector<JsonOperation> ServerOperations() {
   return {
       {.name = "get_server",
        .operation = Operation::kGetServer,
-       .form = {.summary = "Returns the server's version and instance; for anybody",
+       .form = {.summary =
+                    "Returns the server's version and instance, for anybody; and to callers who are known "
+                    "their names and rights, and what the server has beside the data",
                 .get = "/v1/server",
                 .answer = {RequiredField("version", "Text"), RequiredField("instance", "Text"),
-                           RequiredField("clock_us", "Uint")}},
+                           RequiredField("clock_us", "Uint"), OptionalField("caller", "Text"),
+                           OptionalField("rights", "Rights"), OptionalField("parts", "Texts"),
+                           OptionalField("reports_dataset", "Text")}},
        .serve = &GetServer},
       {.name = "get_metrics",
        .operation = Operation::kGetMetrics,
@@ -114,6 +201,17 @@ std::vector<JsonOperation> ServerOperations() {
                 .get = "/v1/metrics",
                 .answer = {RequiredField("text", "Text")}},
        .serve = &GetMetrics},
+      {.name = "get_history",
+       .operation = Operation::kGetMetrics,
+       .form =
+           {.summary =
+                "Returns the calls of the last hour in steps of ten seconds, by operation and by dataset: "
+                "[begin of the step in ms, calls, errors, p50 in us, p99 in us]",
+            .get = "/v1/history",
+            .request = {OptionalField("after_ms", "Uint")},
+            .answer = {RequiredField("step_ms", "Uint"), RequiredField("steps", "Uints"),
+                       RequiredField("operations", "CallSeries"), RequiredField("datasets", "CallSeries")}},
+       .serve = &GetHistory},
       {.name = "migrate",
        .operation = Operation::kMigrate,
        .form = {.summary =
@@ -135,6 +233,15 @@ std::vector<JsonOperation> ServerOperations() {
                            RequiredField("units", "Uint"), RequiredField("sent_bytes", "Uint"),
                            RequiredField("sent_objects", "Uint")}},
        .serve = &CreateBackup},
+      {.name = "operate_shards",
+       .operation = Operation::kOperateShards,
+       .form = {.summary =
+                    "Carries out a command on the shards and their hosts, with the options that shards.proto "
+                    "names, and returns its answer when it has ended",
+                .request = {RequiredField("command", "Text")},
+                .takes_more_fields = true,
+                .answer = {RequiredField("answer", "Document"), RequiredField("lines", "Texts")}},
+       .serve = &OperateShards},
       {.name = "get_shard_map",
        .operation = Operation::kGetShardMap,
        .form = {.summary = "Returns the shard map in force, as it is stored",

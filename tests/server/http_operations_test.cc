@@ -143,9 +143,11 @@ TEST_F(HttpOperationsTest, EachIsDone) {
   EXPECT_EQ(Ok("get_server", Json::object())["instance"].get<std::string>().size(), 32u);
   EXPECT_NE(Ok("get_metrics", Json::object())["text"].get<std::string>().find("kvstore_calls_in_flight"),
             std::string::npos);
+  EXPECT_EQ(Ok("get_history", Json::object())["step_ms"], 10'000);
   for (const auto& [operation, fields] :
        std::map<std::string, Json>{{"migrate", {{"dataset", "rows"}, {"command", "status"}}},
                                    {"create_backup", Json::object()},
+                                   {"operate_shards", {{"command", "status"}}},
                                    {"get_shard_map", {{"space", "mod"}}},
                                    {"list_shard_maps", Json::object()}}) {
     Fails(operation, fields, 501, "UNIMPLEMENTED");
@@ -223,7 +225,7 @@ TEST_F(HttpOperationsTest, AGetThatIsNoneIsAnError) {
   Refused(get("/v1/datasets/pins/objects/1?include_inactive=yes"), 400, "INVALID_ARGUMENT",
           "include_inactive: ");
   Refused(get("/v1/datasets/rows/row/r"), 404, "NOT_FOUND", "/v1/openapi.json");
-  Refused(get("/"), 404, "NOT_FOUND");
+  Refused(get("/x"), 404, "NOT_FOUND");
   Refused(get("/v1/datasets/rows/rows/"), 400, "INVALID_ARGUMENT", "row: ");
   const HttpAnswer wrong = get("/v1/put_row");
   Refused(wrong, 405, "INVALID_ARGUMENT", "POST");

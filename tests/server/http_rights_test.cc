@@ -142,7 +142,7 @@ TEST_F(HttpRightsTest, WithoutAGoodTokenNothingIsDone) {
       EXPECT_EQ(answer.headers.at("www-authenticate"), "Bearer");
       EXPECT_TRUE(client.IsClosed());
     }
-    for (const char* target : {"/v1/datasets", "/v1/openapi.json", "/v1/nothing", "/"})
+    for (const char* target : {"/v1/datasets", "/v1/openapi.json", "/v1/nothing", "/console/nothing"})
       EXPECT_EQ(HttpClient(port()).Get(target, headers).status, 401) << target;
     EXPECT_EQ(HttpClient(port()).Ask("POST", "/v1/exec", "", headers).status, 401);
     EXPECT_EQ(HttpClient(port()).Get("/healthz", headers).status, 200);

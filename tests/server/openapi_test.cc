@@ -45,10 +45,8 @@ TEST(OpenApi, HasEveryOperation) {
   EXPECT_TRUE(paths["/v1/openapi.json"].contains("get"));
   EXPECT_TRUE(paths["/v1/changes/{dataset}"].contains("get"));
   described.insert(Operation::kWatchChanges);
-  // Lines are the stream of calls, batches the imports; endpoints are for servers among each other, and
-  // fleets are operated over gRPC alone.
-  described.insert(
-      {Operation::kCalls, Operation::kImportRows, Operation::kEndpoint, Operation::kOperateShards});
+  // Lines are the stream of calls, batches the imports; endpoints are for servers among each other.
+  described.insert({Operation::kCalls, Operation::kImportRows, Operation::kEndpoint});
   for (size_t i = 0; i < server::kOperationCount; ++i) {
     EXPECT_TRUE(described.contains(static_cast<Operation>(i))) << server::kOperations[i].name;
   }
