@@ -51,7 +51,7 @@ export async function call(operation, fields = {}, { signal } = {}) {
     answer = await fetch(`v1/${operation}`, { method: 'POST', headers, body: stringify(fields), signal, cache: 'no-store' });
     text = await answer.text();
   } catch (error) {
-    if (error.name === 'AbortError') throw error;
+    if (error.name === 'AbortError') throw error;  // nobody waits for it any more
     throw new ApiError('UNREACHABLE', 'The server does not answer. This page tries again by itself.');
   }
   let body;
@@ -131,24 +131,31 @@ export function usePoll(load, everyMs, key = '') {
     let running = false;
     let failures = 0;
     let waits = false;
+    let wanted = false;  // again, as soon as this time is over
     const abort = new AbortController();
     const turn = async () => {
-      if (stopped || running) return;
+      if (stopped) return;
+      wanted = running;
+      if (running) return;
       waits = document.hidden;
       if (waits) return;  // until the page is looked at
       running = true;
+      let away = false;
       clearTimeout(timer);
       try {
-        const data = await latest.current(abort.signal);
+        // A network that swallows everything must not keep the page waiting for ever.
+        const data = await latest.current(AbortSignal.any([abort.signal, AbortSignal.timeout(everyMs ? 60_000 : 300_000)]));
         failures = 0;
         if (!stopped) setState({ key, data, at: Date.now() });
       } catch (error) {
         ++failures;
+        away = ['UNREACHABLE', 'UNAVAILABLE'].includes(error.code);
         if (!stopped) setState((before) => ({ ...(before.key === key ? before : { key }), error }));
       }
       running = false;
-      if (stopped || !everyMs) return;
-      timer = setTimeout(turn, Math.min(60_000, everyMs * 2 ** Math.min(failures, 5)));
+      if (wanted) return turn();
+      const base = everyMs || (away ? 2000 : 0);
+      if (!stopped && base) timer = setTimeout(turn, Math.min(60_000, base * 2 ** Math.min(failures, 5)));
     };
     const look = () => { if (!document.hidden && waits) turn(); };
     wake.current = turn;

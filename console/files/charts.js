@@ -28,7 +28,7 @@ function stacked(series) {
 }
 
 /// times   Milliseconds since 1970, ascending.
-/// series  [{label, values}]: a value, or null, for each time.
+/// series  [{label, values, texts}]: a value, or null, for each time; their digits, where values may have lost some.
 /// kind    lines, stacked, bars
 /// zone    Of the times along the chart.
 export function Chart({ title, times, series, kind = 'lines', unit = '', height = 220, zone = 'UTC' }) {
@@ -90,6 +90,6 @@ function Numbers({ title, times, series }) {
   return html`<details onToggle=${(event) => setOpen(event.currentTarget.open)}><summary>Numbers</summary>
     ${open && html`<div class="scroll" tabindex="0" role="region" aria-label=${`Numbers of ${title}`}><table>
       <thead><tr><th scope="col">time</th>${series.map((one) => html`<th scope="col" class="number">${one.label}</th>`)}</tr></thead>
-      <tbody>${times.map((ms, index) => html`<tr><td>${time(ms)}</td>${series.map((one) => html`<td class="number">${short(one.values[index])}</td>`)}</tr>`)}</tbody>
+      <tbody>${times.map((ms, index) => html`<tr><td>${time(ms)}</td>${series.map((one) => html`<td class="number">${one.texts ? one.texts[index] : short(one.values[index])}</td>`)}</tr>`)}</tbody>
     </table></div>`}</details>`;
 }

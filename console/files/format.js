@@ -41,7 +41,8 @@ export function keyOf(value) { return typeof value === 'string' ? `t${value}` : 
 
 export function number(value) {
   if (value === null || value === undefined) return '';
-  return typeof value === 'number' ? value.toLocaleString('en', { maximumFractionDigits: 3 }) : value.toString();
+  // Whole numbers beyond 2^53 are strings, and keep their digits.
+  return typeof value === 'number' ? value.toLocaleString('en', { maximumFractionDigits: 12 }) : value.toString();
 }
 /// Few digits: 0.0123, 1.23, 12.3, 1,234.
 export function short(value) {
@@ -83,14 +84,30 @@ export function time(ms) {
 }
 export function isTime(ms) { return Number(ms) > 946_684_800_000 && Number(ms) < 4_102_444_800_000; }
 
-/// A command line. Words may be bytes, which --escaped stands for; words that are undefined are left out.
-export function command(...words) {
-  const given = words.flat().filter((word) => word !== undefined && word !== null && word !== '');
-  const escaped = given.some((word) => typeof word !== 'string' && typeof word !== 'number' && typeof word !== 'bigint');
-  const plain = given.map((word) => {
-    if (typeof word === 'number' || typeof word === 'bigint') return String(word);
-    return escaped && typeof word !== 'string' ? textOf(word) : escaped ? word.replace(/\\/g, '\\\\') : word;
-  });
-  if (escaped) plain.splice(1, 0, '--escaped');
-  return plain.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replace(/'/g, "'\\''")}'`)).join(' ');
+/// Bytes as `kv --escaped` reads them: \xNN for each byte that a terminal would act on.
+function escapeBytes(value) {
+  return Array.from(bytesOf(value), (byte) =>
+    byte === 0x5c ? '\\\\' : byte >= 0x20 && byte < 0x7f ? String.fromCharCode(byte) : `\\x${byte.toString(16).padStart(2, '0')}`).join('');
 }
+/// Whether text has something that a terminal would act on, or that would change how it is read.
+function isHidden(text) { return text.replace(/\\/g, '').search(kHidden) >= 0; }
+function quoted(word) { return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replace(/'/g, "'\\''")}'`; }
+
+/// A command line: what it is ("kv delete"), its options, and what it is about, which may be bytes and may begin with a dash.
+/// Options that are undefined are left out.
+export function command(verb, names = [], options = []) {
+  const given = options.flat().filter((word) => word !== undefined && word !== null).map(String);
+  const escaped = names.some((name) => typeof name === 'object' || isHidden(String(name)));
+  const shown = names.map((name) => (escaped ? escapeBytes(typeof name === 'object' ? name : String(name)) : String(name)));
+  const dash = shown.some((name) => name.startsWith('-')) ? ['--'] : [];
+  const words = escaped ? verb.replace(/^kv /, 'kv --escaped ') : verb;
+  return [words, ...[...given, ...dash, ...shown].map(quoted)].join(' ');
+}
+/// A document in JSON on one line, in which nothing is hidden.
+export function oneLine(json) {
+  return json.replace(/[\n\r\t]/g, ' ').replace(kHidden, (c) => (c === '\\' ? c : `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`));
+}
+/// A request that options of a command cannot say, as a line for `kv exec`.
+export function lineFor(json) { return `printf '%s\\n' ${quoted(oneLine(json))} | kv exec`; }
+/// What an object has itself under a name; nothing that all objects have ("constructor").
+export function own(object, name) { return object && Object.hasOwn(object, name) ? object[name] : undefined; }

@@ -108,9 +108,10 @@ export function Dialog({ title, onClose, children }) {
 /// plan     (values) => what would be done, as text or lines; null: there is no such question.
 /// name     What has to be typed; undefined: nothing.
 /// run      (values) => done; what it returns is shown if it is text or lines.
-export function Action({ label, title = label, about, fields = [], line, plan, name, run, onDone, kind = '' }) {
+/// shown    Whether it is possible now. A window that is open stays until it is closed.
+export function Action({ label, title = label, about, fields = [], line, plan, name, run, onDone, kind = '', shown = true }) {
   const [open, setOpen] = useState(false);
-  return html`<button type="button" class=${kind} onClick=${() => setOpen(true)}>${label}</button>
+  return html`${shown && html`<button type="button" class=${kind} onClick=${() => setOpen(true)}>${label}</button>`}
     ${open && html`<${ActionWindow} ...${{ label, title, about, fields, line, plan, name, run, kind }}
       onClose=${(done) => { setOpen(false); if (done && onDone) onDone(); }} />`}`;
 }
@@ -123,6 +124,7 @@ function ActionWindow({ label, title, about, fields, line, plan, name, run, kind
   const shown = fields.filter((field) => !field.shown || field.shown(values));
   const attempt = async (event, what, named) => {
     event.preventDefault();
+    event.stopPropagation();  // the window may stand within a form of the page
     setState({ busy: named });
     try {
       const told = await what(values);
@@ -131,16 +133,19 @@ function ActionWindow({ label, title, about, fields, line, plan, name, run, kind
       setState({ error });
     }
   };
-  const ready = !state.busy && !state.done && (name === undefined || typed === name);
+  const busy = Boolean(state.busy);
+  // What is under way goes on in the server, and its end must be seen.
+  const close = () => { if (!busy) onClose(Boolean(state.done)); };
+  const ready = !busy && !state.done && (name === undefined || typed === name);
   const set = (field, value) => {
     setValues((before) => ({ ...before, [field.name]: value }));
     setState({});
   };
-  return html`<${Dialog} title=${title} onClose=${() => onClose(Boolean(state.done))}>
+  return html`<${Dialog} title=${title} onClose=${close}>
     <form onSubmit=${(event) => attempt(event, run, 'run')}>
       ${about && html`<p>${about}</p>`}
       ${!state.done && shown.map((field) => html`<${Field} key=${field.name} label=${field.label} hint=${field.hint} kind=${field.kind}
-        options=${field.options} required=${field.required} value=${values[field.name]} wide onValue=${(value) => set(field, value)} />`)}
+        options=${field.options} required=${field.required} value=${values[field.name]} wide disabled=${busy} onValue=${(value) => set(field, value)} />`)}
       ${line && html`<p class="equal">The same by command:</p><${Command} text=${line(values)} />`}
       ${state.planned !== undefined && html`<${Told} title="It would:" told=${state.planned} />`}
       ${state.done && html`<p class="good" role="status">Done.</p>`}
@@ -148,10 +153,10 @@ function ActionWindow({ label, title, about, fields, line, plan, name, run, kind
       <${Problem} error=${state.error} />
       ${name !== undefined && !state.done && html`<${Field} label=${`Type ${name} to confirm`} value=${typed} onValue=${setTyped} wide />`}
       <footer>
-        ${plan && !state.done && html`<button type="button" disabled=${Boolean(state.busy)} onClick=${(event) => attempt(event, plan, 'plan')}>
+        ${plan && !state.done && html`<button type="button" disabled=${busy} onClick=${(event) => attempt(event, plan, 'plan')}>
           ${state.busy === 'plan' ? 'Looking...' : 'What would it do?'}</button>`}
         ${!state.done && html`<button type="submit" class=${kind || 'main'} disabled=${!ready}>${state.busy === 'run' ? 'Working...' : label}</button>`}
-        <button type="button" onClick=${() => onClose(Boolean(state.done))}>${state.done ? 'Close' : 'Cancel'}</button>
+        <button type="button" disabled=${busy} onClick=${close}>${state.done ? 'Close' : 'Cancel'}</button>
       </footer>
     </form></${Dialog}>`;
 }

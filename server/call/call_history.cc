@@ -118,6 +118,8 @@ void CallHistory::Advance(Clock::time_point now) {
 
 std::vector<CallHistory::Step> CallHistory::After(uint64_t begin_ms) const {
   const MutexLock lock(mutex_);
+  // Whoever was told of later steps was so before the clock was set back.
+  if (!steps_.empty() && begin_ms > steps_.back().begin_ms) begin_ms = 0;
   const auto first = std::find_if(steps_.begin(), steps_.end(),
                                   [begin_ms](const Step& step) { return step.begin_ms > begin_ms; });
   return {first, steps_.end()};

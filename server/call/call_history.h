@@ -51,7 +51,8 @@ class CallHistory {
   void Count(Operation operation, std::string_view dataset, double seconds, bool failed);
   /// Ends the step that is under way if its time is over. To be called about once a second, by one thread.
   void Advance(Clock::time_point now);
-  /// Returns the steps that ended after the one that began at this time, the oldest first.
+  /// Returns the steps that ended after the one that began at this time, the oldest first; all of them if the
+  /// last one began before that, because the clock was set back.
   std::vector<Step> After(uint64_t begin_ms) const;
 
  private:

@@ -154,13 +154,14 @@ void Connection::OnPage(Route::Kind kind) {
 void Connection::OnConsole(const ConsoleFile& file) {
   // The page may load what this server has, and nothing else; no other page may show it within itself.
   const std::string more = fmt::format(
-      "ETag: \"{}\"\r\nVary: Accept-Encoding\r\nContent-Security-Policy: default-src 'self'; base-uri "
+      "ETag: W/\"{}\"\r\nVary: Accept-Encoding\r\nContent-Security-Policy: default-src 'self'; base-uri "
       "'none'; "
       "form-action 'none'; frame-ancestors 'none'; object-src 'none'\r\nReferrer-Policy: no-referrer\r\n",
       file.tag);
   // A new version of the program has other files under the same names, so a browser asks each time.
   constexpr std::string_view kAskAgain = "no-cache";
-  if (head_.if_none_match.find(file.tag) != std::string::npos) {
+  if (head_.if_none_match == "*" ||
+      head_.if_none_match.find(fmt::format("\"{}\"", file.tag)) != std::string::npos) {
     return Answer({.status = 304, .type = {}, .cache = kAskAgain, .more = more},
                   std::make_shared<const std::string>());
   }

@@ -139,6 +139,8 @@ bool HttpDoor::Allows(std::string_view origin) const {
 }
 
 bool HttpDoor::IsOwn(std::string_view origin, std::string_view host) const {
+  // Where everybody may do everything, a page may come from a name of its own that leads here.
+  if (core.access->open_to_all() && !NamesThisMachine(host)) return false;
   const std::string_view scheme = certificates == nullptr ? "http://" : "https://";
   return !host.empty() && origin.starts_with(scheme) && origin.substr(scheme.size()) == host;
 }

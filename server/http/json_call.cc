@@ -150,6 +150,9 @@ bool JsonCall::IsLong() const {
 
 bool JsonCall::MayGoOn() {
   const auto& gone = info_.cancelled != nullptr ? *info_.cancelled : cancelled();
+  // Most work has its deadline in the scope of its call.
+  if (operation_ == Operation::kOperateShards && info_.deadline && Clock::now() >= *info_.deadline)
+    return false;
   return !core_.draining.load(std::memory_order_relaxed) && !gone.load(std::memory_order_relaxed) &&
          CheckCall().ok() && CheckStillAllowed().ok();
 }

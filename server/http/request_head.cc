@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <boost/beast/http/rfc7230.hpp>
 #include <charconv>
 #include <string_view>
 
@@ -85,14 +85,17 @@ absl::Status CheckCoding(const http::fields& fields, bool chunked, bool is_http1
   return absl::OkStatus();
 }
 
-/// Returns whether an Accept-Encoding has gzip among its codings, and does not refuse it (";q=0").
+/// Returns whether an Accept-Encoding has gzip among its codings, and does not refuse it ("gzip;q=0").
 bool TakesGzip(std::string_view accepted) {
-  while (!accepted.empty()) {
-    const std::string_view one = accepted.substr(0, accepted.find(','));
-    accepted.remove_prefix(std::min(accepted.size(), one.size() + 1));
-    const size_t first = one.find_first_not_of(' ');
-    if (first == std::string_view::npos || !one.substr(first).starts_with("gzip")) continue;
-    return one.find("q=0") == std::string_view::npos || one.find("q=0.") != std::string_view::npos;
+  const http::ext_list codings(beast::string_view(accepted.data(), accepted.size()));
+  for (const auto& [coding, parameters] : codings) {
+    if (!beast::iequals(coding, "gzip")) continue;
+    for (const auto& [name, value] : parameters) {
+      // A quality has up to three digits behind the point.
+      if (beast::iequals(name, "q") && value.find_first_not_of("0.") == beast::string_view::npos)
+        return false;
+    }
+    return true;
   }
   return false;
 }

@@ -132,7 +132,9 @@ std::optional<Route> FindConsole(std::string_view method, const std::vector<std:
   } else if (path[0] == "console") {
     for (size_t i = 1; i < path.size(); ++i) name += (i == 1 ? "" : "/") + path[i];
   }
-  const ConsoleFile* const file = FindConsoleFile(name);
+  // What the page names is relative to "/".
+  const ConsoleFile* const file =
+      path[0] == "console" && name == "index.html" ? nullptr : FindConsoleFile(name);
   if (file == nullptr) return std::nullopt;
   if (method != kGet && method != kHeadMethod) return WrongMethod(kGet);
   Route route;

@@ -103,6 +103,18 @@ JsonAnswer Migrate(const ServedRequest& served) {
 /// Of an operation that tells more lines than this, the client is told these.
 constexpr size_t kMostLines = 10'000;
 
+/// Returns an error that also says what an operation had told before it failed.
+absl::Status WithLines(const absl::Status& error, const Json& lines) {
+  if (lines.empty()) return error;
+  std::string text(error.message());
+  text += "; before that:";
+  for (const Json& line : lines) text += "\n" + line.get<std::string>();
+  absl::Status whole(error.code(), text);
+  error.ForEachPayload(
+      [&whole](absl::string_view type, const absl::Cord& payload) { whole.SetPayload(type, payload); });
+  return whole;
+}
+
 JsonAnswer OperateShards(const ServedRequest& served) {
   served.fields.String("command");
   if (auto status = served.fields.FirstMistake(); !status.ok()) return status;
@@ -118,7 +130,7 @@ JsonAnswer OperateShards(const ServedRequest& served) {
                            .progress = [&served](std::string_view, uint64_t done,
                                                  uint64_t total) { return served.progress(done, total); }};
   auto answer = served.core.parts.shard_operations->Operate(command, events);
-  if (!answer.ok()) return answer.status();
+  if (!answer.ok()) return WithLines(answer.status(), lines);
   return Json{{"answer", *std::move(answer)}, {"lines", std::move(lines)}};
 }
 

@@ -60,7 +60,7 @@ def datasets(browser):
     browser.go("#/datasets")
     browser.see("events", "pins", "boards")
     command = browser.act("Create a dataset", {"Name": "clicks", "Backend": "rocksdb", "Versions of a column that are kept": "5"})
-    assert command == "kv dataset create clicks --backend rocksdb --max-versions 5", command
+    assert command == "kv dataset create --backend rocksdb --max-versions 5 clicks", command
     browser.see("clicks")
     check(browser, "datasets")
     browser.fill("Names with", "click", within="//main")
@@ -68,7 +68,7 @@ def datasets(browser):
     browser.click("clicks")
     browser.find("//h1[normalize-space()='clicks']")
     command = browser.act("Alter", {"Age at which cells expire, in ms": "86400000"})
-    assert command == "kv dataset alter clicks --ttl-ms 86400000", command
+    assert command == "kv dataset alter --ttl-ms 86400000 clicks", command
     browser.see("after 1 d")
     browser.act("Remove what is expired")
     # A mistake is told, and changes nothing.
@@ -94,6 +94,18 @@ def rows(browser):
     browser.fill("Before row", "bytez", within="//main")
     browser.click("Read", within="//main")
     browser.see("\\xff\\x00\\x0a")
+    # What a shell, a terminal or the program would take for something else.
+    browser.click("Put", within="//td")
+    browser.fill("Value", "it's\u202e")
+    browser.see("kv --escaped put events bytes 'c=it'\\''s\\xe2\\x80\\xae'")
+    browser.click("Cancel")
+    browser.click("Put a cell", within="//form[1]")
+    browser.fill("Row", "--server=evil")
+    browser.fill("Column", "a=b")
+    browser.see("printf '%s\\n' '{\"op\":\"put_row\",\"dataset\":\"events\",\"row\":\"--server=evil\"")
+    browser.fill("Column", "a")
+    browser.see("kv put -- events --server=evil a=")
+    browser.click("Cancel")
     browser.tick("Bytes as hexadecimal digits")
     browser.see("ff 00 0a")
     browser.tick("Bytes as hexadecimal digits")
@@ -177,7 +189,7 @@ def reports(browser):
     browser.click("Ask")
     browser.find("//figure//canvas")
     browser.until(lambda: "DE" in browser.find("//figure//div[@class='legend']").text, "a series for DE")
-    browser.see("kv report query visits views --from=2026-01-01 --to=2026-01-08 --step 1d --by country")
+    browser.see("kv report query --from=2026-01-01 --to=2026-01-08 --step 1d --by country --partial visits views")
     browser.click("Numbers")
     browser.see("2026-01-03 00:00:00 UTC")
     check(browser, "reports")
@@ -205,7 +217,7 @@ def migrations(browser):
     browser.go("#/migrations/events")
     browser.see("events does not migrate.")
     command = browser.act("Migrate", {"To the backend": "mysql"}, plan="It is possible.")
-    assert command == "kv migrate create events --to mysql", command
+    assert command == "kv migrate create --to mysql events", command
     browser.see("recorded; nothing was done yet")
     browser.act("Throttle" if browser.has("//button[normalize-space()='Throttle']") else "Start")
     browser.see("the copy is kept current")
@@ -282,7 +294,7 @@ def fewer_rights(browser):
             .then((answer) => done(answer.status));""")
     assert answer == 403, answer
     browser.go("#/shards")
-    browser.see("What needs somebody")
+    browser.see("need the right")  # the overview in its place
     browser.click("Sign out", within="//header")
     browser.see("Paste a token")
     browser.sign_in("token-ops")

@@ -106,6 +106,7 @@ TEST(CallHistory, GoesOnWhenTheClockIsSet) {
   const auto steps = history.After(0);
   ASSERT_EQ(steps.size(), 1u);
   EXPECT_EQ(steps[0].begin_ms, kBeginMs - 100'000);
+  EXPECT_EQ(history.After(kBeginMs + 10'000).size(), 1u) << "who was told of later steps is told anew";
 }
 
 TEST(CallHistory, TellsTheBusiestDatasetsApart) {

@@ -98,26 +98,13 @@ TEST_F(ConsoleTest, AllThatThePageNamesIsThere) {
 TEST_F(ConsoleTest, AllTogetherIsLessThan80KilobytesOnTheWire) {
   Serve();
   size_t bytes = 0;
-  for (const char* name : {"icon.svg",
-                           "index.html",
-                           "app.js",
-                           "api.js",
-                           "charts.js",
-                           "console.css",
-                           "format.js",
-                           "ui.js",
-                           "pages/backups.js",
-                           "pages/cells.js",
-                           "pages/dataset.js",
-                           "pages/datasets.js",
-                           "pages/migrations.js",
-                           "pages/overview.js",
-                           "pages/reports.js",
-                           "pages/shard_picture.js",
-                           "pages/shards.js",
-                           "vendor/preact.js",
-                           "vendor/uplot.css",
-                           "vendor/uplot.js"}) {
+  for (const char* name :
+       {"icon.svg",
+
+        "app.js", "api.js", "charts.js", "console.css", "format.js", "ui.js", "pages/backups.js",
+        "pages/cells.js", "pages/dataset.js", "pages/datasets.js", "pages/migrations.js", "pages/overview.js",
+        "pages/reports.js", "pages/shard_picture.js", "pages/shards.js", "vendor/preact.js",
+        "vendor/uplot.css", "vendor/uplot.js"}) {
     const HttpAnswer answer = Get(std::string("/console/") + name, {{"Accept-Encoding", "br, gzip;q=0.8"}});
     ASSERT_EQ(answer.status, 200) << name;
     EXPECT_EQ(answer.headers.at("content-encoding"), "gzip");
@@ -130,12 +117,15 @@ TEST_F(ConsoleTest, AllTogetherIsLessThan80KilobytesOnTheWire) {
 
 TEST_F(ConsoleTest, AFileIsCompressedForThoseWhoTakeIt) {
   Serve();
-  for (const char* accepted : {"", "br", "gzip;q=0", "identity"}) {
+  for (const char* accepted : {"", "br", "gzip;q=0", "gzip;q=0.000", "gzipx", "identity"}) {
     const HttpAnswer answer = Get("/console/app.js", {{"Accept-Encoding", accepted}});
     EXPECT_FALSE(answer.headers.contains("content-encoding")) << accepted;
     EXPECT_EQ(answer.body, *FindConsoleFile("app.js")->bytes);
     EXPECT_EQ(answer.headers.at("vary"), "Accept-Encoding");
   }
+  for (const char* accepted : {"gzip", "deflate, GZIP;q=0.001", "br;q=1.0, gzip;q=0.8, *;q=0.1"})
+    EXPECT_TRUE(Get("/console/app.js", {{"Accept-Encoding", accepted}}).headers.contains("content-encoding"))
+        << accepted;
 }
 
 TEST_F(ConsoleTest, AFileIsSentOnceAndThenOnlyAskedFor) {
@@ -147,6 +137,7 @@ TEST_F(ConsoleTest, AFileIsSentOnceAndThenOnlyAskedFor) {
   EXPECT_EQ(again.status, 304);
   EXPECT_EQ(again.headers.at("etag"), first.headers.at("etag"));
   EXPECT_FALSE(again.headers.contains("content-length"));
+  EXPECT_EQ(client.Get("/console/app.js", {{"If-None-Match", "*"}}).status, 304);
   EXPECT_EQ(client.Get("/console/app.js", {{"If-None-Match", "\"other\""}}).status, 200);
   // Answers with data are kept by nobody.
   EXPECT_EQ(client.Get("/v1/datasets").headers.at("cache-control"), "no-store");
@@ -163,6 +154,7 @@ TEST_F(ConsoleTest, OnlyGetAndHead) {
   EXPECT_EQ(Get("/console/nothing.js").status, 404);
   EXPECT_EQ(Get("/console/").status, 404);
   EXPECT_EQ(Get("/console").status, 404);
+  EXPECT_EQ(Get("/console/index.html").status, 404) << "what it names is relative to /";
   EXPECT_EQ(Get("/console/..%2Fapp.js").status, 404);
 }
 
@@ -199,6 +191,21 @@ TEST_F(ConsoleTest, ItsOwnPageMayCallAndOthersMayNot) {
           .status,
       403);
   EXPECT_EQ(Get("/", {{"Host", "app.example"}}).status, 403);
+}
+
+TEST_F(ConsoleTest, APageOfANameThatLeadsToAnOpenServerMayNotCall) {
+  // Other machines reach this one, and everybody may do everything.
+  ServerOptions options = Options();
+  options.http_api = "0.0.0.0:0";
+  options.insecure = true;
+  Serve(options);
+  const auto call = [&](const std::string& host) {
+    return HttpClient(port())
+        .Post("list_datasets", Json::object(), {{"Host", host}, {"Origin", "http://" + host}})
+        .status;
+  };
+  EXPECT_EQ(call("rebound.example"), 403);
+  EXPECT_EQ(call("127.0.0.1:" + std::to_string(port())), 200);
 }
 
 TEST_F(ConsoleTest, ALinkFromAnotherSiteLeadsToThePageAndToNothingElse) {

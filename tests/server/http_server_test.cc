@@ -115,7 +115,7 @@ TEST_F(HttpServerTest, TheLastHourIsTold) {
   EXPECT_FALSE(told["datasets"].contains(""));
   const Json later = Ok("get_history", {{"after_ms", told["steps"].back()}});
   EXPECT_FALSE(later["operations"].contains("PutRow"));
-  EXPECT_EQ(OkGet("/v1/history?after_ms=99999999999999")["steps"].size(), 0u);
+  EXPECT_FALSE(OkGet("/v1/history?after_ms=99999999999999")["steps"].empty());
 }
 
 TEST_F(HttpServerTest, AnOperationOnShardsIsCarriedOutInTheNameOfItsCaller) {
@@ -138,6 +138,29 @@ TEST_F(HttpServerTest, AnOperationOnShardsIsCarriedOutInTheNameOfItsCaller) {
   EXPECT_EQ(operations.command()["id"], "3fa29c1b");
   EXPECT_EQ(Operate({{"command", "promote"}}, "some").status, 403);
   EXPECT_EQ(Operate({{"host", "B"}}).status, 400);
+}
+
+TEST_F(HttpServerTest, WhatAnOperationToldBeforeItFailedIsInItsError) {
+  NotedOperations operations([](const ShardEvents& events) -> absl::StatusOr<Json> {
+    events.line("fenced A");
+    events.line("B has everything");
+    return absl::UnavailableError("ZooKeeper does not answer");
+  });
+  ServeWithTokens({.shard_operations = &operations});
+  const HttpAnswer answer = Operate({{"command", "promote"}, {"host", "B"}});
+  EXPECT_EQ(answer.status, 503);
+  EXPECT_EQ(answer.message(), "ZooKeeper does not answer; before that:\nfenced A\nB has everything");
+}
+
+TEST_F(HttpServerTest, ItIsStoppedWhenItsClientWaitsNoLonger) {
+  NotedOperations operations([](const ShardEvents& events) -> absl::StatusOr<Json> {
+    if (!Eventually([&] { return !events.progress("copy", 0, 0); })) return absl::InternalError("went on");
+    return absl::CancelledError("stopped");
+  });
+  ServeWithTokens({.shard_operations = &operations});
+  HttpHeaders headers = As("ops");
+  headers["Kv-Timeout-Ms"] = "50";
+  EXPECT_EQ(HttpClient(port()).Post("operate_shards", {{"command", "move"}}, headers).code(), "CANCELLED");
 }
 
 TEST_F(HttpServerTest, ItIsRefusedWhereNobodyIsKnown) {

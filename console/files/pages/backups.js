@@ -13,7 +13,7 @@ const kKinds = [
 function Create({ onDone }) {
   return html`<${Action} label="Make a backup" kind="main" onDone=${onDone} about="It has everything that was acknowledged before it began. It may take long."
     fields=${[{ name: 'dataset', label: 'Dataset', hint: 'Empty: the whole embedded store' }]}
-    line=${(values) => command('kv', 'backup', 'create', values.dataset ? ['--dataset', values.dataset] : [])}
+    line=${(values) => command('kv backup create', [], values.dataset ? ['--dataset', values.dataset] : [])}
     run=${async (values) => {
       const made = await call('create_backup', values.dataset ? { dataset: values.dataset } : {});
       return [`Its ID is ${made.backup}, at ${made.url}.`, `${bytes(made.bytes)} in ${number(made.files)} files; ${bytes(made.sent_bytes)} were sent.`,

@@ -1,8 +1,8 @@
 // The rows of a dataset.
 import { html, useState } from '../vendor/preact.js';
-import { call, usePoll } from '../api.js';
+import { call, stringify, usePoll } from '../api.js';
 import { Action, Bytes, Field, Loaded, Problem, usePages } from '../ui.js';
-import { command, fromHex, isTime, keyOf, textOf, time } from '../format.js';
+import { bytesFrom, bytesOf, command, fromHex, isTime, keyOf, lineFor, textOf, time } from '../format.js';
 
 const kRows = 50;
 
@@ -17,6 +17,15 @@ function shownBytes(text, hex) {
   return hex ? fromHex(text) ?? text : text;
 }
 
+/// The command of a put. It divides COLUMN=VALUE at the first '='.
+function putLine(dataset, row, column, value, timestamp) {
+  const name = bytesOf(column);
+  if (name.includes(0x3d)) {
+    return lineFor(stringify({ op: 'put_row', dataset, row, items: [{ column, value, timestamp: timestamp || undefined }] }));
+  }
+  return command('kv put', [dataset, row, bytesFrom(new Uint8Array([...name, 0x3d, ...bytesOf(value)]))], timestamp ? ['--timestamp', timestamp] : []);
+}
+
 export function Put({ dataset, row, column, onDone }) {
   const fields = [
     ...(row === undefined ? [{ name: 'row', label: 'Row', required: true }] : []),
@@ -27,14 +36,7 @@ export function Put({ dataset, row, column, onDone }) {
   ];
   const of = (values) => ({ row: row ?? values.row, column: column ?? values.column });
   return html`<${Action} label=${column === undefined ? 'Put a cell' : 'Put'} title=${`Put a cell into ${dataset}`} fields=${fields} onDone=${onDone}
-    line=${(values) => {
-      const shown = shownBytes(values.value, values.hex);
-      const { column: name } = of(values);
-      const plain = typeof shown === 'string' && typeof name === 'string';
-      const joined = plain ? `${name}=${shown}` : { words: `${textOf(name)}=${textOf(shown)}` };
-      return plain ? command('kv', 'put', dataset, of(values).row || 'ROW', joined, values.timestamp ? ['--timestamp', values.timestamp] : [])
-        : command('kv', '--escaped', 'put', dataset, textOf(of(values).row || 'ROW'), joined.words, values.timestamp ? ['--timestamp', values.timestamp] : []);
-    }}
+    line=${(values) => putLine(dataset, of(values).row || 'ROW', of(values).column, shownBytes(values.value, values.hex), values.timestamp)}
     run=${(values) => call('put_row', { dataset, row: of(values).row, items: [{
       column: of(values).column, value: bytesIn(values.value, values.hex), timestamp: values.timestamp || undefined }] }).then(() => undefined)} />`;
 }
@@ -61,14 +63,14 @@ function Row({ dataset, row, given, hex, options, writes, onChanged }) {
   return html`<section class="panel"><div class="row"><h3><${Bytes} value=${row} hex=${hex} /></h3>
       ${writes && html`<${Put} dataset=${dataset} row=${row} onDone=${onChanged} />
         <${Action} label="Delete the row" kind="danger" about="All columns and all versions of this row are deleted." onDone=${onChanged}
-          line=${() => command('kv', 'delete', dataset, row)} run=${() => call('delete_row', { dataset, row }).then(() => undefined)} />`}</div>
+          line=${() => command('kv delete', [dataset, row])} run=${() => call('delete_row', { dataset, row }).then(() => undefined)} />`}</div>
     <div class="scroll" tabindex="0" role="region" aria-label=${`Columns of ${textOf(row)}`}><table>
       <thead><tr><th scope="col">column</th><th scope="col">values, the newest first</th>${writes && html`<th scope="col"><span class="hidden">actions</span></th>`}</tr></thead>
       <tbody>${items.map((item) => html`<tr key=${keyOf(item.column)}><td><${Bytes} value=${item.column} hex=${hex} /></td>
         <td><ul class="cells">${item.cells.map((cell) => html`<li><${Bytes} value=${cell.value} hex=${hex} most=${2000} /> <${Time} ms=${cell.timestamp} /></li>`)}</ul></td>
         ${writes && html`<td><div class="row"><${Put} dataset=${dataset} row=${row} column=${item.column} onDone=${onChanged} />
           <${Action} label="Delete" title="Delete a column" kind="danger" about="All versions of this column are deleted." onDone=${onChanged}
-            line=${() => command('kv', 'delete', dataset, row, item.column)}
+            line=${() => command('kv delete', [dataset, row, item.column])}
             run=${() => call('delete_row', { dataset, row, columns: [item.column] }).then(() => undefined)} /></div></td>`}</tr>`)}</tbody></table></div>
     <${Problem} error=${error} />
     ${marker !== null && html`<button type="button" onClick=${more}>${marker === undefined ? 'Read the row anew, page by page' : 'More columns'}</button>`}</section>`;

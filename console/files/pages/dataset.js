@@ -2,7 +2,7 @@
 import { html, useState } from '../vendor/preact.js';
 import { RawJson, call, has, may, stringify, usePoll, useSession } from '../api.js';
 import { Action, Facts, Field, Loaded, Problem, Table, Tag, addressOf, usePages } from '../ui.js';
-import { bytes, command, number, span, time } from '../format.js';
+import { bytes, command, number, oneLine, span, time } from '../format.js';
 import { kSettings, numberIn, settingWords, settingsOf } from './datasets.js';
 import { Rows } from './cells.js';
 
@@ -18,10 +18,10 @@ function ObjectView({ dataset, object, writes, onChanged }) {
       ${object.data.active === false && html`<${Tag} kind="warn">deleted softly</${Tag}>`}
       ${writes && html`<${Action} label="Change" title="Change an object" about="Fields of the patch replace those of the object; null removes one (RFC 7396)."
           fields=${[{ name: 'patch', label: 'Patch', kind: 'area', value: '{}', required: true }]} onDone=${onChanged}
-          line=${(values) => command('kv', 'object', 'update', dataset, object.object_id, values.patch)}
+          line=${(values) => command('kv object update', [dataset, object.object_id, oneLine(values.patch)])}
           run=${(values) => call('update_object', { dataset, object_id: object.object_id, merge_patch: documentIn(values.patch) }).then(() => undefined)} />
         <${Action} label="Delete" title="Delete an object" kind="danger" fields=${[{ name: 'hard', label: 'For good; else it is hidden ("active": false)', kind: 'check' }]} onDone=${onChanged}
-          line=${(values) => command('kv', 'object', 'delete', dataset, object.object_id, values.hard ? '--hard' : '')}
+          line=${(values) => command('kv object delete', [dataset, object.object_id], values.hard ? ['--hard'] : [])}
           run=${(values) => call('delete_object', { dataset, object_id: object.object_id, hard: values.hard }).then(() => undefined)} />`}</div>
     <pre>${stringify(object.data, 2)}</pre></section>`;
 }
@@ -48,7 +48,7 @@ function Objects({ dataset, writes }) {
       ${writes && html`<${Action} label="Create an object" fields=${[
           { name: 'data', label: 'Its fields, as JSON', kind: 'area', value: '{}', required: true },
           { name: 'near', label: 'On the shard of this ID', hint: 'Empty: on any' }]} onDone=${page.again}
-        line=${(values) => command('kv', 'object', 'create', dataset, values.data, values.near ? ['--near', values.near] : [])}
+        line=${(values) => command('kv object create', [dataset, oneLine(values.data)], values.near ? ['--near', values.near] : [])}
         run=${async (values) => `Its ID is ${(await call('create_object', { dataset, data: documentIn(values.data), near: values.near ? numberIn(values.near) : undefined })).object_id}.`} />`}</form>
     <${Loaded} poll=${page}>${(data) => html`${data.objects.length === 0 && html`<p class="empty">${data.marker ? 'Nothing on this page; more may follow.' : 'There are no such objects.'}</p>`}
       ${data.objects.map((object) => html`<${ObjectView} key=${object.object_id} ...${{ dataset, object, writes }} onChanged=${page.again} />`)}
@@ -77,7 +77,7 @@ function Mappings({ dataset, writes }) {
     ...(asked.joined && asked.from ? [{ label: 'object', cell: (entry) => (entry.ok ? html`<code>${stringify(entry.data)}</code>`
       : html`<span class="warn">${entry.error ? entry.error.message : ''}</span>`) }] : []),
     ...(writes ? [{ label: 'actions', cell: (entry) => html`<${Action} label="Remove" title="Remove an entry" kind="danger" onDone=${page.again}
-      line=${() => command('kv', 'mapping', 'remove', dataset, entry.from, entry.to)}
+      line=${() => command('kv mapping remove', [dataset, entry.from, entry.to])}
       run=${() => call('remove_mapping', { dataset, from: entry.from, to: entry.to }).then(() => undefined)} />` }] : []),
   ];
   return html`<form class="row" onSubmit=${(event) => { event.preventDefault(); setAsked({ ...form }); page.again(); }}>
@@ -87,7 +87,7 @@ function Mappings({ dataset, writes }) {
       <button class="main">Read</button>
       ${writes && html`<${Action} label="Add an entry" fields=${[{ name: 'from', label: 'From', value: form.from, required: true },
           { name: 'to', label: 'To', required: true }, { name: 'sequence', label: 'Sequence', hint: 'Empty: the time in ms' }]} onDone=${page.again}
-        line=${(values) => command('kv', 'mapping', 'add', dataset, values.from || 'FROM', values.to || 'TO', values.sequence ? ['--sequence', values.sequence] : [])}
+        line=${(values) => command('kv mapping add', [dataset, values.from || 'FROM', values.to || 'TO'], values.sequence ? ['--sequence', values.sequence] : [])}
         run=${(values) => call('add_mapping', { dataset, from: numberIn(values.from), to: numberIn(values.to),
           sequence: values.sequence ? numberIn(values.sequence) : undefined }).then(() => undefined)} />`}</form>
     <${Loaded} poll=${page}>${(data) => html`${data.count !== undefined && html`<p>${number(data.count)} entries</p>`}
@@ -103,7 +103,7 @@ function Consumers({ dataset, writes }) {
       { label: 'behind', number: true, cell: (one) => (one.token === null ? html`<${Tag} kind="bad">lost</${Tag}>` : one.lag_ms ? span(one.lag_ms) : 'nothing') },
       { label: 'set', cell: (one) => time(one.set_at) },
       ...(writes ? [{ label: 'actions', cell: (one) => html`<${Action} label="Drop" title="Drop a consumer" kind="danger" about="Nothing is kept for it any more." onDone=${list.again}
-        line=${() => command('kv', 'consumers', 'drop', dataset, one.name)} run=${() => call('drop_consumer', { dataset, name: one.name }).then(() => undefined)} />` }] : [])]} />`}</${Loaded}></section>`;
+        line=${() => command('kv consumers drop', [dataset, one.name])} run=${() => call('drop_consumer', { dataset, name: one.name }).then(() => undefined)} />` }] : [])]} />`}</${Loaded}></section>`;
 }
 
 export function Dataset({ name }) {
@@ -123,14 +123,14 @@ export function Dataset({ name }) {
       <div class="row">${may('admin', name) && html`
         <${Action} label="Alter" title=${`Alter ${name}`} about="What stays empty stays as it is." onDone=${spec.again}
           fields=${kSettings.filter((field) => one.shape === 'rows' || !['max_versions', 'ttl_ms'].includes(field.name))}
-          line=${(values) => command('kv', 'dataset', 'alter', name, settingWords(values))}
+          line=${(values) => command('kv dataset alter', [name], settingWords(values))}
           run=${(values) => call('alter_dataset', { dataset: name, ...settingsOf(values) }).then(() => undefined)} />
         <${Action} label="Remove what is expired" title=${`Compact ${name}`} about="Expired and surplus cells leave the disk now; no read changes its answer. It may take long."
-          line=${() => command('kv', 'compact', name)} run=${() => call('compact', { dataset: name }).then(() => undefined)} />
+          line=${() => command('kv compact', [name])} run=${() => call('compact', { dataset: name }).then(() => undefined)} />
         ${has('migrations') && html`<a href=${addressOf(['migrations', name])}>Migration</a>`}
         <${Action} label="Drop" title=${`Drop ${name}`} kind="danger" about="The dataset and all of its data are removed. There is no way back but a backup." name=${name}
           onDone=${() => { location.hash = '#/datasets'; }}
-          line=${() => command('kv', 'dataset', 'drop', name, '--yes')} run=${() => call('drop_dataset', { dataset: name }).then(() => undefined)} />`}</div>
+          line=${() => command('kv dataset drop', [name], ['--yes'])} run=${() => call('drop_dataset', { dataset: name }).then(() => undefined)} />`}</div>
       <${Problem} error=${stats.error} /></section>
       ${one.keep_changes_ms ? html`<${Consumers} dataset=${name} writes=${writes} />` : null}
       <section><h2>${{ rows: 'Rows', objects: 'Objects', mappings: 'Mappings' }[one.shape]}</h2>

@@ -2,7 +2,7 @@
 import { html, useMemo, useState } from '../vendor/preact.js';
 import { call, may, usePoll, useSession } from '../api.js';
 import { Action, Field, Loaded, Table, Tag, addressOf } from '../ui.js';
-import { bytes, command, number, span } from '../format.js';
+import { bytes, command, number, own, span } from '../format.js';
 
 const kSizes = 50;  // of so many datasets at once
 
@@ -38,8 +38,8 @@ function Create({ onDone }) {
   const given = (values) => Object.fromEntries(Object.entries(values).filter(([name]) => !fields.find((field) => field.name === name).shown
     || fields.find((field) => field.name === name).shown(values)));
   return html`<${Action} label="Create a dataset" kind="main" fields=${fields} onDone=${onDone}
-    line=${(values) => command('kv', 'dataset', 'create', values.dataset || 'NAME', values.shape !== 'rows' ? ['--shape', values.shape] : [],
-      values.backend ? ['--backend', values.backend] : [], given(values).type ? ['--type', values.type] : [], settingWords(given(values)))}
+    line=${(values) => command('kv dataset create', [values.dataset || 'NAME'], [values.shape !== 'rows' ? ['--shape', values.shape] : [],
+      values.backend ? ['--backend', values.backend] : [], given(values).type ? ['--type', values.type] : [], settingWords(given(values))].flat())}
     run=${(values) => call('create_dataset', {
       dataset: values.dataset, shape: values.shape, backend: values.backend || undefined,
       type: given(values).type ? numberIn(values.type) : undefined, ...settingsOf(given(values)) }).then(() => undefined)} />`;
@@ -53,7 +53,7 @@ export function Datasets() {
   const few = found.length <= kSizes;
   const names = few ? found.filter((one) => one.backend && may('read', one.dataset)).map((one) => one.dataset) : [];
   const sizes = usePoll(async (signal) => {
-    const all = {};
+    const all = Object.create(null);
     for (const dataset of names) {
       try {
         all[dataset] = await call('get_stats', { dataset }, { signal });
@@ -72,8 +72,8 @@ export function Datasets() {
     { label: 'expires', cell: (one) => (one.ttl_ms ? `after ${span(one.ttl_ms)}` : '') },
     { label: 'survives', cell: (one) => one.durability || '' },
     { label: 'changes', cell: (one) => (one.keep_changes_ms ? `kept ${span(one.keep_changes_ms)}` : '') },
-    { label: 'about', number: true, cell: (one) => (sizes.data && sizes.data[one.dataset] ? bytes(sizes.data[one.dataset].approximate_bytes) : '') },
-    { label: 'entries', number: true, cell: (one) => (sizes.data && sizes.data[one.dataset] ? number(sizes.data[one.dataset].approximate_entries) : '') },
+    { label: 'about', number: true, cell: (one) => (own(sizes.data, one.dataset) ? bytes(own(sizes.data, one.dataset).approximate_bytes) : '') },
+    { label: 'entries', number: true, cell: (one) => (own(sizes.data, one.dataset) ? number(own(sizes.data, one.dataset).approximate_entries) : '') },
   ];
   return html`<h1>Datasets</h1><section class="panel">
     <div class="row"><${Field} label="Names with" type="search" value=${filter} onValue=${setFilter} />

@@ -56,12 +56,11 @@ function planOf(status) {
   return [`It is possible. The migration is in phase ${status.phase}: ${kPhases[status.phase] || ''}.`, `${status.truth} serves now.`];
 }
 
-function Command({ dataset, verb, onDone }) {
+function Command({ dataset, verb, shown, onDone }) {
   const known = kCommands[verb];
-  if (!known) return null;
-  return html`<${Action} label=${known.label} title=${`${known.label}: ${dataset}`} about=${known.about} fields=${known.fields || []} onDone=${onDone}
+  return html`<${Action} label=${known.label} title=${`${known.label}: ${dataset}`} about=${known.about} fields=${known.fields || []} shown=${shown} onDone=${onDone}
     kind=${known.danger ? 'danger' : ''} name=${known.sure ? dataset : undefined}
-    line=${(values) => command('kv', 'migrate', verb, dataset, optionWords(values))}
+    line=${(values) => command(`kv migrate ${verb}`, [dataset], optionWords(values))}
     plan=${async (values) => planOf(await migrate(dataset, verb, { ...fieldsOf(values), dry_run: true }))}
     run=${(values) => migrate(dataset, verb, fieldsOf(values)).then(() => undefined)} />`;
 }
@@ -80,7 +79,7 @@ function Create({ dataset, onDone }) {
   const options = ({ dataset: ignored, ...values }) => values;
   return html`<${Action} label="Migrate" title=${dataset ? `Migrate ${dataset}` : 'Migrate a dataset'} kind="main" fields=${fields} onDone=${onDone}
     about="Checks both sides, and records the migration. Nothing is copied before it is started."
-    line=${(values) => command('kv', 'migrate', 'create', of(values) || 'DATASET', optionWords(options(values)))}
+    line=${(values) => command('kv migrate create', [of(values) || 'DATASET'], optionWords(options(values)))}
     plan=${async (values) => planOf(await migrate(of(values), 'create', { ...fieldsOf(options(values)), dry_run: true }))}
     run=${(values) => migrate(of(values), 'create', fieldsOf(options(values))).then(() => undefined)} />`;
 }
@@ -121,7 +120,7 @@ function One({ dataset }) {
             ['comparisons', number(one.verify_passes)], ['compared', number(one.compared_units)], ['differences', number(one.differences)], ['repaired', number(one.repaired)],
             Number(one.write_pause_ms) > 0 && ['writes waited', span(one.write_pause_ms)], Number(one.read_pause_ms) > 0 && ['reads waited', span(one.read_pause_ms)],
             ['limits', Object.entries(one.limits).map(([name, value]) => `${name} ${value}`).join(', ')]]} />
-          ${may('admin', dataset) && html`<div class="row">${one.next.map((verb) => html`<${Command} key=${verb} dataset=${dataset} verb=${verb} onDone=${poll.again} />`)}
+          ${may('admin', dataset) && html`<div class="row">${Object.keys(kCommands).map((verb) => html`<${Command} key=${verb} dataset=${dataset} verb=${verb} shown=${one.next.includes(verb)} onDone=${poll.again} />`)}
             ${['finished', 'aborted'].includes(one.phase) && html`<${Create} dataset=${dataset} onDone=${poll.again} />`}</div>`}
         </section>
         ${points.length > 1 && html`<section class="panel grid">

@@ -3,7 +3,7 @@ import { html, useMemo, useState } from '../vendor/preact.js';
 import { call, has, may, usePoll } from '../api.js';
 import { Field, Problem, Table, Tag } from '../ui.js';
 import { Chart } from '../charts.js';
-import { micros, short, span } from '../format.js';
+import { micros, own, short, span } from '../format.js';
 
 const kMost = 360;  // steps that are kept, as in the server
 
@@ -11,12 +11,14 @@ const kMost = 360;  // steps that are kept, as in the server
 let past = { steps: [], operations: {}, datasets: {} };
 
 function merge(before, told) {
-  const steps = [...before.steps, ...told.steps].slice(-kMost);
+  // Where the server's clock was set back, it tells its steps anew.
+  const since = told.steps.length ? told.steps[0] : Infinity;
+  const steps = [...before.steps.filter((step) => step < since), ...told.steps].slice(-kMost);
   const first = steps.length ? steps[0] : 0;
   const join = (a, b) => {
-    const all = {};
+    const all = Object.create(null);
     for (const name of new Set([...Object.keys(a), ...Object.keys(b)])) {
-      const points = [...(a[name] || []), ...(b[name] || [])].filter((point) => point[0] >= first);
+      const points = [...(own(a, name) || []).filter((point) => point[0] < since), ...(own(b, name) || [])].filter((point) => point[0] >= first);
       if (points.length) all[name] = points;
     }
     return all;
@@ -62,7 +64,7 @@ function Figures({ history }) {
   const [picked, setPicked] = useState('');
   const series = history[by];
   const names = topOf(series, 8);
-  const one = picked && series[picked] ? picked : names[0];
+  const one = picked && own(series, picked) ? picked : names[0];
   const perSecond = (point) => point[1] * 1000 / history.stepMs;
   const rows = useMemo(() => Object.entries(series).map(([name, points]) => minuteOf(history, name, points))
     .sort((a, b) => b.rate - a.rate), [history, by]);
@@ -152,7 +154,8 @@ function Needs() {
 export function Overview() {
   const allowed = may('read');
   const history = usePoll(load, 10_000);
-  return html`<h1>Overview</h1><${Needs} />
+  // Who may read little would be told that nothing needs anybody.
+  return html`<h1>Overview</h1>${allowed && html`<${Needs} />`}
     <section class="panel"><h2>The last hour</h2>
       ${!allowed ? html`<p class="faint">The figures of the whole server need the right "read" on all datasets.</p>`
         : html`<${Problem} error=${history.error} />${history.data && html`<${Figures} history=${history.data} />`}`}</section>`;

@@ -3,7 +3,7 @@ import { html, useEffect, useState } from '../vendor/preact.js';
 import { call, usePoll, useSession } from '../api.js';
 import { Command, Facts, Field, Loaded, Problem, addressOf } from '../ui.js';
 import { Chart } from '../charts.js';
-import { bytes, command, number, short } from '../format.js';
+import { bytes, command, number, own, short } from '../format.js';
 
 const kFunctions = ['sum', 'count', 'avg', 'min', 'max', 'last', 'distinct', 'p50', 'p90', 'p99'];
 const kSteps = ['', '1m', '15m', '1h', '1d', '1w', '1mo', '1y'];
@@ -11,7 +11,7 @@ const kMostSeries = 24;  // that are drawn
 
 /// The question as the address has it: "metrics=a,b&from=-7d&step=1d&by=country&where.country=DE,FR".
 function formOf(query, info) {
-  const where = {};
+  const where = Object.create(null);
   for (const [name, value] of query) if (name.startsWith('where.')) where[name.slice(6)] = value;
   return {
     metrics: query.get('metrics') ?? (info.metrics[0] ? info.metrics[0].name : ''),
@@ -45,12 +45,14 @@ function requestOf(report, form) {
     partial: true, explain: true,
   };
 }
+/// A value within --where KEY=VALUE,VALUE as the command line reads it.
+const whereIn = (text) => text.replace(/[\\;=]/g, '\\$&');
 function lineOf(report, form) {
-  return command('kv', 'report', 'query', report, ...split(form.metrics), form.from ? [`--from=${form.from}`] : [], form.to ? [`--to=${form.to}`] : [],
+  return command('kv report query', [report, ...split(form.metrics)], [form.from ? `--from=${form.from}` : [], form.to ? `--to=${form.to}` : [],
     form.step ? ['--step', form.step] : [], form.zone !== 'UTC' ? ['--zone', form.zone] : [],
-    Object.entries(form.where).filter(([, value]) => value && value !== '*').flatMap(([key, value]) => ['--where', `${key}=${value}`]),
+    Object.entries(form.where).filter(([, value]) => value && value !== '*').flatMap(([key, value]) => ['--where', `${whereIn(key)}=${whereIn(value)}`]),
     split(form.by).flatMap((key) => ['--by', key]), form.function !== 'sum' ? ['--function', form.function] : [], form.top ? ['--top', form.top] : [],
-    form.fill !== 'none' ? ['--fill', form.fill] : [], form.compare ? [`--compare=${form.compare}`] : []);
+    form.fill !== 'none' ? ['--fill', form.fill] : [], form.compare ? `--compare=${form.compare}` : [], '--partial']);
 }
 
 function labelOf(series, several) {
@@ -66,8 +68,13 @@ function Answer({ answer, form }) {
     const byTime = new Map(points.map(([at, value]) => [at, value === null ? null : Number(value)]));
     return times.map((at) => byTime.get(at) ?? null);
   };
-  const series = shown.flatMap((one) => [{ label: labelOf(one, several), values: valuesOf(one.points) },
-    ...(one.compared && one.compared.length ? [{ label: `${labelOf(one, several)} (${form.compare})`, values: valuesOf(one.compared) }] : [])]);
+  const textsOf = (points) => {
+    const byTime = new Map(points);
+    return times.map((at) => number(byTime.get(at)));
+  };
+  const lineOfPoints = (label, points) => ({ label, values: valuesOf(points), texts: textsOf(points) });
+  const series = shown.flatMap((one) => [lineOfPoints(labelOf(one, several), one.points),
+    ...(one.compared && one.compared.length ? [lineOfPoints(`${labelOf(one, several)} (${form.compare})`, one.compared)] : [])]);
   const totals = !form.step;
   return html`<section class="panel">
     ${answer.partial && html`<div class="problem" role="alert">The answer is not whole: ${(answer.missing || []).join('; ')}</div>`}
@@ -81,11 +88,11 @@ function Answer({ answer, form }) {
 
 /// One value for each series, as bars.
 function Totals({ series, several }) {
-  const rows = series.map((one) => ({ label: labelOf(one, several), value: one.points[0] ? Number(one.points[0][1]) : 0, compared: one.compared && one.compared[0] ? Number(one.compared[0][1]) : null }));
-  const most = Math.max(1e-9, ...rows.map((row) => Math.abs(row.value)));
+  const rows = series.map((one) => ({ label: labelOf(one, several), value: one.points[0] ? one.points[0][1] : 0, compared: one.compared && one.compared[0] ? one.compared[0][1] : null }));
+  const most = Math.max(1e-9, ...rows.map((row) => Math.abs(Number(row.value))));
   return html`<table><caption class="hidden">Totals</caption><tbody>${rows.map((row) => html`<tr><th scope="row">${row.label}</th><td class="number">${number(row.value)}</td>
     ${row.compared !== null && html`<td class="number faint">before: ${number(row.compared)}</td>`}
-    <td style=${{ width: '50%' }}><div class="bar"><span style=${{ width: `${100 * Math.abs(row.value) / most}%` }}></span></div></td></tr>`)}</tbody></table>`;
+    <td style=${{ width: '50%' }}><div class="bar"><span style=${{ width: `${100 * Math.abs(Number(row.value)) / most}%` }}></span></div></td></tr>`)}</tbody></table>`;
 }
 
 function Report({ name, query }) {
@@ -121,9 +128,9 @@ function Question({ name, info, query }) {
       <${Field} label="Beside" placeholder="-7d" size="6" value=${form.compare} onValue=${set('compare')} hint="So much earlier" />
       <${Field} kind="select" label="Steps without points" options=${['none', 'zero', 'previous']} value=${form.fill} onValue=${set('fill')} />
       <${Field} kind="select" label="Drawn as" options=${['lines', 'stacked', 'bars']} value=${form.kind} onValue=${set('kind')} />
-      ${keys.map((one) => html`<${Field} key=${one} label=${`Only ${one}`} value=${form.where[one] || ''} list=${`values-${one}`} placeholder="any"
+      ${keys.map((one) => html`<${Field} key=${one} label=${`Only ${one}`} value=${own(form.where, one) || ''} list=${`values-${one}`} placeholder="any"
         onValue=${(value) => setForm((before) => ({ ...before, where: { ...before.where, [one]: value } }))} />
-        <datalist id=${`values-${one}`}>${((info.segment_values || {})[one] || []).slice(0, 200).map((value) => html`<option value=${value} />`)}</datalist>`)}
+        <datalist id=${`values-${one}`}>${(own(info.segment_values, one) || []).slice(0, 200).map((value) => html`<option value=${value} />`)}</datalist>`)}
       <button class="main">Ask</button></form>
       <p class="equal">The same by command; the address of this page asks the same question again:</p><${Command} text=${lineOf(name, asked)} /></section>
     ${answer.error ? html`<${Problem} error=${answer.error} again=${answer.again} />` : !answer.data ? html`<p class="loading">Asking...</p>` : html`<${Answer} answer=${answer.data} form=${asked} />`}

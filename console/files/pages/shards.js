@@ -6,6 +6,10 @@ import { bytes, command, number, span, time } from '../format.js';
 import { numberIn } from './datasets.js';
 import { ShardPicture, pairOf } from './shard_picture.js';
 
+// Each of these questions is a line of the server's log, and one about hosts asks all of them.
+const kOften = 30_000;
+const kRarely = 60_000;
+
 async function operate(verb, fields = {}, options = {}) {
   return call('operate_shards', { command: verb, ...fields }, options);
 }
@@ -35,27 +39,27 @@ function Actions({ onDone }) {
   return html`<div class="row"><${Action} label="Open shards" onDone=${onDone} name="open" about="Makes databases and tables on both hosts, then adds the shards to the map."
       fields=${[{ name: 'range', label: 'First and last shard', hint: '3440-3455', required: true }, { name: 'master', label: 'Host that accepts the writes', required: true },
         { name: 'slave', label: 'Host that replicates from it', required: true }]}
-      line=${(values) => command('kv', 'shards', 'open', '--range', values.range || 'A-B', '--master', values.master || 'HOST', '--slave', values.slave || 'HOST')}
+      line=${(values) => command('kv shards open', [], ['--range', values.range || 'A-B', '--master', values.master || 'HOST', '--slave', values.slave || 'HOST'])}
       plan=${async (values) => planOf(await operate('open', { ...open(values), dry_run: true }))} run=${(values) => toldBy(operate('open', open(values)))} />
     <${Action} label="Move shards" onDone=${onDone} name="move" about="Copies the shards while clients use them, compares the copy, and switches a few at a time."
       fields=${[{ name: 'range', label: 'First and last shard', hint: '256-511', required: true }, { name: 'to', label: 'The pair that gets them', hint: 'MASTER,SLAVE', required: true },
         { name: 'mod', label: 'Mod shards, which have the rows; else ID shards', kind: 'check' }, { name: 'hold', label: 'Hold writes where the copy does not catch up', kind: 'check' }]}
-      line=${(values) => command('kv', 'shards', 'move', '--range', values.range || 'A-B', '--to', values.to || 'MASTER,SLAVE', values.mod ? '--mod' : '', values.hold ? '--hold-writes' : '')}
+      line=${(values) => command('kv shards move', [], ['--range', values.range || 'A-B', '--to', values.to || 'MASTER,SLAVE', values.mod ? '--mod' : [], values.hold ? '--hold-writes' : []])}
       plan=${async (values) => planOf(await operate('move', { ...move(values), dry_run: true }))} run=${(values) => toldBy(operate('move', move(values)))} /></div>`;
 }
 
-function Promote({ host, onDone }) {
+function Promote({ host, shown, onDone }) {
   const fields = (values) => ({ host, emergency: values.emergency || undefined, accept_loss: values.emergency && values.loss ? numberIn(values.loss) : undefined });
-  return html`<${Action} label="Promote" title=${`Make ${host} the master`} name=${host} onDone=${onDone}
+  return html`<${Action} label="Promote" title=${`Make ${host} the master`} name=${host} shown=${shown} onDone=${onDone}
     about="The master stops accepting writes, the slave applies the rest, the maps name it, and the old master replicates from it. Clients wait meanwhile."
     fields=${[{ name: 'emergency', label: 'The master is gone', kind: 'check', hint: 'Refused while it answers, or if acknowledged writes may be lost' },
       { name: 'loss', label: 'Go on although up to so many acknowledged transactions may be lost', hint: 'Empty: none', shown: (values) => values.emergency }]}
-    line=${(values) => command('kv', 'shards', 'promote', host, values.emergency ? '--emergency' : '', values.emergency && values.loss ? ['--accept-loss', values.loss] : [])}
+    line=${(values) => command('kv shards promote', [host], [values.emergency ? '--emergency' : [], values.emergency && values.loss ? ['--accept-loss', values.loss] : []])}
     plan=${async (values) => planOf(await operate('promote', { ...fields(values), dry_run: true }))} run=${(values) => toldBy(operate('promote', fields(values)))} />`;
 }
 
 function Hosts({ hosts, onDone, operates }) {
-  return html`<section class="panel"><h2>Hosts</h2><${Loaded} poll=${hosts}>${({ answer }) => html`
+  return html`<section class="panel"><div class="row"><h2>Hosts</h2><button type="button" onClick=${onDone}>Look again</button></div><${Loaded} poll=${hosts}>${({ answer }) => html`
     ${answer.by_copies && html`<div class="problem" role="alert">${answer.by_copies}</div>`}
     <${Table} caption="Hosts" rows=${answer.hosts} keyOf=${(one) => one.host} columns=${[
       { label: 'host', cell: (one) => html`${one.host} ${one.problems.map((problem) => html`<div class="bad">${problem}</div>`)}` },
@@ -67,14 +71,19 @@ function Hosts({ hosts, onDone, operates }) {
       { label: 'connections', number: true, cell: (one) => number(one.connections) },
       { label: 'data', number: true, cell: (one) => (one.bytes === undefined ? '' : bytes(one.bytes)) },
       { label: 'version', cell: (one) => one.version || '' },
-      ...(operates ? [{ label: 'actions', cell: (one) => (one.role === 'slave' ? html`<${Promote} host=${one.host} onDone=${onDone} />` : '') }] : [])]} />`}</${Loaded}></section>`;
+      ...(operates ? [{ label: 'actions', cell: (one) => html`<${Promote} host=${one.host} shown=${one.role === 'slave'} onDone=${onDone} />` }] : [])]} />`}</${Loaded}></section>`;
+}
+
+async function movesOf(signal) {
+  const { answer } = await operate('moves', {}, { signal });
+  return [...(answer.damaged || []), ...(answer.moves || [])];
 }
 
 function Works() {
   const works = usePoll(async (signal) => ({
     operations: (await operate('operations', {}, { signal })).answer.operations || [],
-    moves: (await operate('moves', {}, { signal })).answer.moves || [],
-  }), 5000);
+    moves: await movesOf(signal),
+  }), kOften);
   return html`<section class="panel"><h2>Under way</h2><${Loaded} poll=${works}>${({ operations, moves }) => html`
     <${Table} caption="Operations" rows=${operations} keyOf=${(one) => one.id} empty="No operation is under way." columns=${[
       { label: 'operation', cell: (one) => one.what }, { label: 'who', cell: (one) => one.who }, { label: 'since', cell: (one) => time(one.since_ms) },
@@ -88,7 +97,7 @@ function Works() {
 function ShardMap({ space, trouble }) {
   const [picked, setPicked] = useState(null);
   const [filter, setFilter] = useState('');
-  const map = usePoll(async (signal) => JSON.parse((await call('get_shard_map', { space }, { signal })).map), 10_000, space);
+  const map = usePoll(async (signal) => JSON.parse((await call('get_shard_map', { space }, { signal })).map), kOften, space);
   return html`<section class="panel"><h2>${space === 'id' ? 'ID shards: objects and mappings' : 'Mod shards: rows'}</h2>
     ${map.error && map.error.code === 'NOT_FOUND' ? html`<p class="empty">There is no such map.</p>` : html`<${Loaded} poll=${map}>${(ranges) => {
       const range = picked === null ? undefined : ranges.find((one) => picked >= one.range[0] && picked <= one.range[1]);
@@ -108,7 +117,7 @@ function ShardMap({ space, trouble }) {
 export function Shards() {
   useSession();
   const operates = has('shard_operations');
-  const hosts = usePoll((signal) => (operates ? operate('status', {}, { signal }) : { answer: { hosts: [] } }), 15_000, String(operates));
+  const hosts = usePoll((signal) => (operates ? operate('status', {}, { signal }) : { answer: { hosts: [] } }), kRarely, String(operates));
   const trouble = new Set(hosts.data ? hosts.data.answer.hosts.filter((one) => one.problems.length > 0).map((one) => one.host) : []);
   return html`<h1>Shards</h1>
     ${operates ? html`<${Actions} onDone=${hosts.again} /><${Hosts} hosts=${hosts} onDone=${hosts.again} operates=${operates} /><${Works} />`
