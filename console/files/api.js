@@ -155,7 +155,8 @@ export function usePoll(load, everyMs, key = '') {
       running = false;
       if (wanted) return turn();
       const base = everyMs || (away ? 2000 : 0);
-      if (!stopped && base) timer = setTimeout(turn, Math.min(60_000, base * 2 ** Math.min(failures, 5)));
+      // A server that is away costs little to ask, and is to be seen soon when it is back.
+      if (!stopped && base) timer = setTimeout(turn, Math.min(away ? 15_000 : 60_000, base * 2 ** Math.min(failures, 5)));
     };
     const look = () => { if (!document.hidden && waits) turn(); };
     wake.current = turn;
