@@ -124,31 +124,35 @@ export function needsOf(metrics) {
     kRules.filter(([rule, when]) => rule === name && when(value)).map(([, , kind, say]) => ({ kind, text: say(labels, value) })));
 }
 
-async function loadNeeds(signal) {
-  const needs = [];
-  if (may('read')) needs.push(...needsOf(readMetrics((await call('get_metrics', {}, { signal })).text)));
-  if (has('migrations') && may('admin')) {
-    try {
-      const { status } = await call('migrate', { dataset: '*', command: 'list' }, { signal });
-      for (const one of status.migrations || []) {
-        const link = `#/migrations/${encodeURIComponent(one.dataset)}`;
-        if (one.problem) needs.push({ kind: 'bad', text: `The migration of ${one.dataset} has a problem: ${one.problem}`, link });
-        if (one.doubt) needs.push({ kind: 'bad', text: `The migration of ${one.dataset} is in doubt: ${one.doubt}`, link });
-      }
-    } catch (error) {
-      if (error.name === 'AbortError' || error.code === 'UNREACHABLE') throw error;
-      needs.push({ kind: 'warn', text: `The migrations cannot be listed: ${error.message}` });
-    }
+async function figuresNeed(signal) {
+  return may('read') ? needsOf(readMetrics((await call('get_metrics', {}, { signal })).text)) : [];
+}
+
+async function migrationsNeed(signal) {
+  if (!has('migrations') || !may('admin')) return [];
+  try {
+    const { status } = await call('migrate', { dataset: '*', command: 'list' }, { signal });
+    return (status.migrations || []).flatMap((one) => {
+      const link = `#/migrations/${encodeURIComponent(one.dataset)}`;
+      return [...(one.problem ? [{ kind: 'bad', text: `The migration of ${one.dataset} has a problem: ${one.problem}`, link }] : []),
+        ...(one.doubt ? [{ kind: 'bad', text: `The migration of ${one.dataset} is in doubt: ${one.doubt}`, link }] : [])];
+    });
+  } catch (error) {
+    if (error.name === 'AbortError' || error.code === 'UNREACHABLE') throw error;
+    return [{ kind: 'warn', text: `The migrations cannot be listed: ${error.message}` }];
   }
-  return needs;
 }
 
 function Needs() {
-  const needs = usePoll(loadNeeds, 15_000);
-  return html`<section class="panel"><h2>What needs somebody</h2><${Problem} error=${needs.error} />
-    ${needs.data && (needs.data.length === 0 ? html`<p class="good">Nothing.</p>`
-      : html`<ul class="needs">${needs.data.map((one) => html`<li class=${one.kind}>${one.text}
-          ${one.link && html` <a href=${one.link}>Look</a>`}</li>`)}</ul>`)}</section>`;
+  // While ZooKeeper is away a list takes long, and the figures say so at once.
+  const figures = usePoll(figuresNeed, 10_000);
+  const migrations = usePoll(migrationsNeed, 15_000);
+  const needs = [...(figures.data || []), ...(migrations.data || [])];
+  const known = figures.data && migrations.data;
+  return html`<section class="panel"><h2>What needs somebody</h2><${Problem} error=${figures.error || migrations.error} />
+    ${needs.length === 0 ? known && html`<p class="good">Nothing.</p>`
+      : html`<ul class="needs">${needs.map((one) => html`<li class=${one.kind}>${one.text}
+          ${one.link && html` <a href=${one.link}>Look</a>`}</li>`)}</ul>`}</section>`;
 }
 
 export function Overview() {
