@@ -18,7 +18,6 @@
 namespace kvstore::server {
 namespace {
 
-constexpr std::array<std::string_view, 4> kRights = {"none", "read", "write", "admin"};
 constexpr std::string_view kBearer = "Bearer ";
 
 /// Returns whether this is the scheme of tokens, in any case, with a token.
@@ -28,8 +27,8 @@ bool IsBearer(std::string_view authorization) {
 }
 
 std::optional<Right> ParseRight(std::string_view text) {
-  for (size_t i = 0; i < kRights.size(); ++i) {
-    if (kRights[i] == text) return static_cast<Right>(i);
+  for (size_t i = 0; i < kRightNames.size(); ++i) {
+    if (kRightNames[i] == text) return static_cast<Right>(i);
   }
   return std::nullopt;
 }
@@ -83,7 +82,7 @@ void ReadRights(JsonFields& fields, Principal& principal) {
       fields.Fail(fmt::format("rights.{}/{}", dataset, report),
                   fmt::format("must be more than the right on '{}', which is '{}' and counts for all of its "
                               "reports; give '{}' less, and each report its own right",
-                              dataset, kRights[static_cast<size_t>(principal.On(dataset))], dataset));
+                              dataset, kRightNames[static_cast<size_t>(principal.On(dataset))], dataset));
     }
   }
 }
@@ -325,7 +324,7 @@ absl::Status CheckRight(const Principal* principal, std::string_view dataset, Ri
   if (!dataset.empty()) subject = fmt::format(" '{}{}{}'", dataset, report.empty() ? "" : "/", report);
   return absl::PermissionDeniedError(
       fmt::format("'{}' lacks the right to {}{}", principal->name,
-                  right == Right::kAdmin ? "administer" : kRights[static_cast<size_t>(right)], subject));
+                  right == Right::kAdmin ? "administer" : kRightNames[static_cast<size_t>(right)], subject));
 }
 
 absl::Status TakeFurtherCall(const Principal* principal, std::string_view dataset) {

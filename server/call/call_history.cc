@@ -52,7 +52,7 @@ CallHistory::Figures CallHistory::Counts::Sum() const {
 
 void CallHistory::Count(Operation operation, std::string_view dataset, double seconds, bool failed) {
   const auto us = static_cast<uint64_t>(std::max(0.0, seconds) * 1e6);
-  const size_t count = std::min(CountOf(us), Counts().took.size() - 1);
+  const size_t count = std::min(CountOf(us), Counts::kCounts - 1);
   const auto add = [&](Counts& counts) {
     ++counts.took[count];
     if (failed) ++counts.errors;
@@ -84,7 +84,7 @@ CallHistory::Step CallHistory::Take() {
     const Figures figures = operations[i].Sum();
     if (figures.calls > 0) step.operations.emplace_back(kOperations[i].name, figures);
   }
-  // Those with the most calls keep their names.
+  // Of those that the stripes tell apart, the ones with the most calls keep their names.
   std::vector<std::pair<uint64_t, std::string>> ranks;
   for (const auto& [name, counts] : datasets) ranks.emplace_back(counts.Sum().calls, name);
   std::sort(ranks.rbegin(), ranks.rend());

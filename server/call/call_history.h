@@ -27,7 +27,8 @@ class CallHistory {
 
   static constexpr std::chrono::milliseconds kStep{10'000};
   static constexpr size_t kSteps = 360;
-  /// In one step so many datasets are told apart; the others are one, with the name kOthers.
+  /// In one step so many datasets are told apart, of more than so many not always those with the most calls;
+  /// the others are one, with the name kOthers.
   static constexpr size_t kMostDatasets = 100;
   static constexpr std::string_view kOthers = "(others)";
 
@@ -61,7 +62,8 @@ class CallHistory {
     void Add(const Counts& other);
     Figures Sum() const;
 
-    std::array<uint32_t, 112> took{};
+    static constexpr size_t kCounts = 112;  // up to nine minutes; the last one has what took longer
+    std::array<uint32_t, kCounts> took{};
     uint32_t errors = 0;
   };
   using ByDataset = std::map<std::string, Counts, std::less<>>;

@@ -20,8 +20,8 @@ namespace kvstore::server {
 /// What an operation that is about the server itself may use.
 struct ServedRequest {
   Core& core;
-  const Principal*
-      principal;     ///< Null: everybody may do everything, or nobody is known who asks for what anybody may.
+  /// Null: everybody may do everything, or the caller is not known, of what anybody may ask.
+  const Principal* principal;
   std::string peer;  ///< As CallTransport::Peer.
   const Json& request;
   JsonFields& fields;  ///< Of the request.

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <array>
 #include <chrono>
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -16,10 +15,7 @@ namespace {
 
 using JsonAnswer = absl::StatusOr<Json>;
 
-constexpr std::string_view NameOf(Right right) {
-  constexpr std::array<std::string_view, 4> kNames = {"none", "read", "write", "admin"};
-  return kNames[static_cast<size_t>(right)];
-}
+std::string_view NameOf(Right right) { return kRightNames[static_cast<size_t>(right)]; }
 
 /// Returns the rights of a caller as the list of callers has them.
 Json RightsOf(const Principal* principal) {
@@ -58,11 +54,10 @@ JsonAnswer GetServer(const ServedRequest& served) {
   return answer;
 }
 
-Json ToJson(const CallHistory::Series& series, const CallHistory::Step& step, Json all) {
-  for (const auto& [name, figures] : series) {
-    all[name].push_back({step.begin_ms, figures.calls, figures.errors, figures.p50_us, figures.p99_us});
-  }
-  return all;
+/// Adds the figures of a step to the list of each name.
+void AddSeries(const CallHistory::Series& series, uint64_t begin_ms, Json& all) {
+  for (const auto& [name, figures] : series)
+    all[name].push_back({begin_ms, figures.calls, figures.errors, figures.p50_us, figures.p99_us});
 }
 
 JsonAnswer GetHistory(const ServedRequest& served) {
@@ -73,8 +68,8 @@ JsonAnswer GetHistory(const ServedRequest& served) {
   Json datasets = Json::object();
   for (const CallHistory::Step& step : served.core.history.After(after)) {
     times.push_back(step.begin_ms);
-    operations = ToJson(step.operations, step, std::move(operations));
-    datasets = ToJson(step.datasets, step, std::move(datasets));
+    AddSeries(step.operations, step.begin_ms, operations);
+    AddSeries(step.datasets, step.begin_ms, datasets);
   }
   return Json{{"step_ms", CallHistory::kStep.count()},
               {"steps", std::move(times)},

@@ -11,6 +11,8 @@ import sys
 import time
 import traceback
 
+from selenium.webdriver.common.keys import Keys
+
 from browser import Browser, literal
 
 FOLDER = pathlib.Path(sys.argv[1])
@@ -248,7 +250,6 @@ def shards(browser):
     browser.see("Hosts", SETUP["slave"], "ID shards", "No operation is under way.")
     canvas = browser.find("(//canvas)[1]")
     canvas.send_keys("")  # takes the focus
-    from selenium.webdriver.common.keys import Keys
     canvas.send_keys(Keys.ARROW_RIGHT)
     browser.find("//dt[normalize-space()='range']/../dd[normalize-space()='0 to 7']")
     canvas.send_keys(Keys.ARROW_DOWN)
@@ -321,7 +322,26 @@ def trouble(browser):
     browser.see("does not know your token any more")
 
 
-STEPS = [sign_in, overview, datasets, rows, objects, mappings, reports, migrations, shards, backups, fewer_rights, trouble]
+def hidden(browser):
+    """A page that nobody looks at asks for nothing, and goes on when somebody does."""
+    browser.go("#/datasets")
+    browser.see("boards")
+    browser.driver.execute_script("""
+        Object.defineProperty(document, 'hidden', {get: () => true, configurable: true});
+        window.asked = 0;
+        window.honest = window.fetch;
+        window.fetch = (...words) => { ++window.asked; return window.honest(...words); };""")
+    browser.go("#/datasets/boards")
+    browser.see("Loading...")
+    for _ in range(3):  # time enough to ask
+        browser.driver.execute_async_script("const done = arguments[0]; honest('v1/server').then(() => setTimeout(done));")
+    assert browser.driver.execute_script("return asked") == 0, "a hidden page asked for something"
+    browser.driver.execute_script("delete document.hidden; document.dispatchEvent(new Event('visibilitychange'));")
+    browser.see("sequence")
+    browser.driver.execute_script("window.fetch = window.honest;")
+
+
+STEPS = [sign_in, overview, datasets, hidden, rows, objects, mappings, reports, migrations, shards, backups, fewer_rights, trouble]
 
 
 def main():

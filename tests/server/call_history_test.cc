@@ -109,7 +109,7 @@ TEST(CallHistory, GoesOnWhenTheClockIsSet) {
   EXPECT_EQ(history.After(kBeginMs + 10'000).size(), 1u) << "who was told of later steps is told anew";
 }
 
-TEST(CallHistory, TellsTheBusiestDatasetsApart) {
+TEST(CallHistory, TellsSoManyDatasetsApart) {
   CallHistory history;
   history.Advance(kBegin);
   for (int i = 0; i < 300; ++i) history.Count(Operation::kGetRow, "d" + std::to_string(i), 0.001, false);
@@ -121,6 +121,32 @@ TEST(CallHistory, TellsTheBusiestDatasetsApart) {
   for (const auto& [name, figures] : steps[0].datasets) calls += figures.calls;
   EXPECT_EQ(calls, 300u);
   EXPECT_NE(Find(steps[0].datasets, CallHistory::kOthers), nullptr);
+}
+
+TEST(CallHistory, OfDatasetsOfManyThreadsTheBusiestKeepTheirNames) {
+  CallHistory history;
+  history.Advance(kBegin);
+  {
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < 4; ++t) {
+      threads.emplace_back([&history, t] {
+        for (int i = 0; i < 50; ++i) {
+          const std::string name = "d" + std::to_string(t) + "." + std::to_string(i);
+          for (int calls = i < 20 ? 10 : 1; calls > 0; --calls)
+            history.Count(Operation::kGetRow, name, 0.001, false);
+        }
+      });
+    }
+  }
+  history.Advance(kBegin + seconds(10));
+  const auto steps = history.After(0);
+  for (int t = 0; t < 4; ++t) {
+    for (int i = 0; i < 20; ++i) {
+      const auto* const busy = Find(steps[0].datasets, "d" + std::to_string(t) + "." + std::to_string(i));
+      ASSERT_NE(busy, nullptr) << t << " " << i;
+      EXPECT_EQ(busy->calls, 10u);
+    }
+  }
 }
 
 TEST(CallHistory, LosesNoCallOfManyThreads) {

@@ -1,15 +1,14 @@
 #include <atomic>
 #include <filesystem>
-#include <fstream>
 #include <future>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "base/fail_point.h"
-#include "server/call/access.h"
 #include "server/http/json_operations.h"
 #include "tests/server/http_fixture.h"
+#include "tests/server/token_list.h"
 #include "tests/support/eventually.h"
 #include "tests/support/temp_dir.h"
 
@@ -36,8 +35,7 @@ class HttpRightsTest : public HttpTest {
   }
   /// but  The caller who is left out.
   static void WriteTokens(const std::filesystem::path& file, const std::string& but = "") {
-    std::ofstream out(file);
-    const std::map<std::string, std::string> callers = {
+    std::map<std::string, std::string> callers = {
         {"none", R"({"*": "none"})"},
         {"read", R"({"*": "read"})"},
         {"write", R"({"*": "write"})"},
@@ -45,15 +43,8 @@ class HttpRightsTest : public HttpTest {
         {"boards", R"({"boards": "read", "rows": "none"})"},
         {"visits", R"({"reports/visits": "admin"})"},
     };
-    out << R"({"tokens": [)";
-    const char* comma = "";
-    for (const auto& [name, rights] : callers) {
-      if (name == but) continue;
-      out << comma << R"({"name": ")" << name << R"(", "sha256": ")" << server::TokenDigest(name)
-          << R"(", "rights": )" << rights << "}";
-      comma = ", ";
-    }
-    out << "]}";
+    callers.erase(but);
+    testing::WriteTokenList(file, callers);
   }
   ServerOptions TokenOptions() const {
     ServerOptions options = Options();

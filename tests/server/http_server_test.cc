@@ -1,16 +1,12 @@
 #include <atomic>
-#include <fstream>
-#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
 
-#include "backend_api/shard_operations.h"
-#include "base/mutex.h"
-#include "server/call/access.h"
 #include "server/call/call.h"
-#include "server/call/call_history.h"
 #include "tests/server/http_fixture.h"
+#include "tests/server/noted_operations.h"
+#include "tests/server/token_list.h"
 #include "tests/support/eventually.h"
 #include "tests/support/temp_dir.h"
 
@@ -24,42 +20,15 @@ using testing::HttpClient;
 using testing::HttpHeaders;
 using testing::HttpTest;
 using testing::Json;
-
-/// Notes the last command, and does what a test wants of it.
-class NotedOperations : public ShardOperations {
- public:
-  using Work = std::function<absl::StatusOr<Json>(const ShardEvents&)>;
-
-  explicit NotedOperations(Work work) : work_(std::move(work)) {}
-  absl::StatusOr<Json> Operate(const Json& command, const ShardEvents& events) override {
-    {
-      const MutexLock lock(mutex_);
-      command_ = command;
-    }
-    return work_(events);
-  }
-  Json command() {
-    const MutexLock lock(mutex_);
-    return command_;
-  }
-
- private:
-  const Work work_;
-  Mutex mutex_;
-  Json command_ ABSL_GUARDED_BY(mutex_);
-};
+using testing::NotedOperations;
 
 class HttpServerTest : public HttpTest {
  protected:
   /// The token of each caller is its name.
   void ServeWithTokens(ServerParts parts = {}) {
-    const auto entry = [](const std::string& name, const std::string& rights) {
-      return R"({"name": ")" + name + R"(", "sha256": ")" + server::TokenDigest(name) + R"(", "rights": )" +
-             rights + "}";
-    };
-    std::ofstream(dir_ / "tokens.json")
-        << R"({"tokens": [)" << entry("ops", R"({"*": "admin"})") << ","
-        << entry("some", R"({"rows": "write", "pins": "none", "reports/visits": "read"})") << "]}";
+    testing::WriteTokenList(dir_ / "tokens.json",
+                            {{"ops", R"({"*": "admin"})"},
+                             {"some", R"({"rows": "write", "pins": "none", "reports/visits": "read"})"}});
     ServerOptions options = Options();
     options.tokens = dir_ / "tokens.json";
     Serve(options, std::move(parts));
@@ -130,12 +99,12 @@ TEST_F(HttpServerTest, AnOperationOnShardsIsCarriedOutInTheNameOfItsCaller) {
          {{"command", "promote"}, {"host", "B"}, {"dry_run", true}, {"who", "somebody else"}}, As("ops"));
   EXPECT_EQ(answer["answer"], (Json{{"master", "B"}}));
   EXPECT_EQ(answer["lines"], Json::array({"fenced A"}));
-  Json command = operations.command();
+  Json command = operations.commands().back();
   EXPECT_TRUE(command["who"].get<std::string>().starts_with("ops from ipv4:127.0.0.1:")) << command;
   command.erase("who");
   EXPECT_EQ(command, (Json{{"command", "promote"}, {"host", "B"}, {"dry_run", true}}));
   Ok("operate_shards", {{"command", "release"}, {"id", "3fa29c1b"}}, As("ops"));
-  EXPECT_EQ(operations.command()["id"], "3fa29c1b");
+  EXPECT_EQ(operations.commands().back()["id"], "3fa29c1b");
   EXPECT_EQ(Operate({{"command", "promote"}}, "some").status, 403);
   EXPECT_EQ(Operate({{"host", "B"}}).status, 400);
 }
@@ -168,7 +137,7 @@ TEST_F(HttpServerTest, ItIsRefusedWhereNobodyIsKnown) {
   Serve(Options(), {.shard_operations = &operations});
   Fails("operate_shards", {{"command", "status"}}, 403, "PERMISSION_DENIED",
         "does not tell its callers apart");
-  EXPECT_TRUE(operations.command().is_null());
+  EXPECT_TRUE(operations.commands().empty());
 }
 
 TEST_F(HttpServerTest, AnOperationIsNotEndedByTheLimitsOfACall) {

@@ -17,13 +17,12 @@
 #include <utility>
 #include <vector>
 
-#include "backend_api/shard_operations.h"
-#include "base/mutex.h"
 #include "client/client.h"
 #include "client/verb_request.h"
 #include "kvstore/v1/shards.grpc.pb.h"
 #include "server/call/access.h"
 #include "server/call/call.h"
+#include "tests/server/noted_operations.h"
 #include "tests/server/server_fixture.h"
 #include "tests/support/eventually.h"
 
@@ -36,31 +35,6 @@ using absl::StatusCode;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
-
-/// Notes the commands that arrive, and does what a test wants of it.
-class NotedOperations : public ShardOperations {
- public:
-  using Work = std::function<absl::StatusOr<Json>(const ShardEvents&)>;
-
-  explicit NotedOperations(Work work) : work_(std::move(work)) {}
-
-  absl::StatusOr<Json> Operate(const Json& command, const ShardEvents& events) override {
-    {
-      const MutexLock lock(mutex_);
-      commands_.push_back(command);
-    }
-    return work_(events);
-  }
-  std::vector<Json> commands() {
-    const MutexLock lock(mutex_);
-    return commands_;
-  }
-
- private:
-  const Work work_;
-  Mutex mutex_;
-  std::vector<Json> commands_ ABSL_GUARDED_BY(mutex_);
-};
 
 class OperateShardsTest : public ::testing::Test {
  protected:

@@ -1,5 +1,5 @@
 // Migrations of datasets between backends.
-import { html, useState } from '../vendor/preact.js';
+import { html } from '../vendor/preact.js';
 import { call, datasetsWith, may, usePoll, useSession } from '../api.js';
 import { Action, Facts, Loaded, Table, Tag, addressOf } from '../ui.js';
 import { Chart } from '../charts.js';
