@@ -184,6 +184,7 @@ void Connection::OnOperation(Route route) {
   if (status.ok() && !for_anybody) MarkKnown(call_->share());
   max_body_ = for_anybody ? kMaxBodyOfAnybody : kMaxBodyBytes;
   max_values_ = for_anybody ? kMaxValuesOfAnybody : kMaxBodyValues;
+  if (status.ok()) status = route.error;
   if (status.ok() && route.request && head_.has_body())
     status = absl::InvalidArgumentError("body: a GET has none");
   if (!status.ok()) return RefuseCall(status);
@@ -272,6 +273,14 @@ bool Connection::AdvanceBody() {
 }
 
 absl::Status Connection::ParseBody() {
+  if (const auto& read = call_->served().read) {
+    const auto parameters = ParseForm(body_);
+    if (!parameters.ok()) return parameters.status();
+    auto request = read(*parameters);
+    if (!request.ok()) return request.status();
+    call_->SetRequest(*std::move(request));
+    return absl::OkStatus();
+  }
   // A request without fields may as well have no body.
   if (body_.empty()) body_ = "{}";
   auto request = ParseJson(body_);

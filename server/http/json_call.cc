@@ -1,6 +1,7 @@
 #include "server/http/json_call.h"
 
 #include <algorithm>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -111,7 +112,7 @@ bool JsonCall::Execute() {
   }
   if (attempt_.begun()) Remember(status, answer);
   status_ = status;
-  SetText(status.ok() ? json_api::WithOk(std::move(answer)) : json_api::ErrorToJson(status));
+  SetText(status.ok() ? absl::StatusOr<Json>(std::move(answer)) : status);
   memory_.Release();
   request_ = Json();
   CountResponse(text_.size());
@@ -121,13 +122,16 @@ bool JsonCall::Execute() {
 
 void JsonCall::Refuse(const absl::Status& error) {
   status_ = error;
-  SetText(json_api::ErrorToJson(error));
+  SetText(error);
   // A refused request is not counted, and its client may take its time to receive the error.
   request_ = Json();
   End(error);
 }
 
-void JsonCall::SetText(Json answer) {
+void JsonCall::SetText(absl::StatusOr<Json> result) {
+  Json answer = served_.wrap  ? served_.wrap(result)
+                : result.ok() ? json_api::WithOk(*std::move(result))
+                              : json_api::ErrorToJson(result.status());
   if (info_.is_part_of_stream && request_.is_object()) {
     if (const auto id = request_.find("id"); id != request_.end()) answer["id"] = *id;
   }
@@ -165,6 +169,9 @@ absl::StatusOr<Json> JsonCall::CarryOut() {
     fields.Find("op");
     fields.Find("id");
   }
+  const std::function reports_of = [this](const std::string& dataset) {
+    return ReportsOfCaller(core_, principal_, dataset, memory_);
+  };
   if (served_.serve) {
     const auto principal = principal_;  // MayGoOn may set another one
     return served_.serve({.core = core_,
@@ -172,11 +179,9 @@ absl::StatusOr<Json> JsonCall::CarryOut() {
                           .peer = info_.transport.Peer(),
                           .request = request_,
                           .fields = fields,
-                          .progress = [this](uint64_t, uint64_t) { return MayGoOn(); }});
+                          .progress = [this](uint64_t, uint64_t) { return MayGoOn(); },
+                          .reports_of = reports_of});
   }
-  const auto reports_of = [this](const std::string& dataset) {
-    return ReportsOfCaller(core_, principal_, dataset, memory_);
-  };
   return json_api::ExecuteOperation(served_.name, fields, store_, reports_of);
 }
 

@@ -33,6 +33,7 @@ class JsonCall : public Call {
 
   /// Finds out who calls, before the request is read. An error ends the call.
   absl::Status Identify();
+  const JsonOperation& served() const { return served_; }
   /// Sets the request. One that came with others over a stream has "op", and perhaps "id", which the answer
   /// repeats.
   void SetRequest(Json request) { request_ = std::move(request); }
@@ -64,7 +65,7 @@ class JsonCall : public Call {
   absl::StatusOr<Json> MakeWhole(std::string_view kept);
   /// Keeps the end of the call for retries.
   void Remember(const absl::Status& status, const Json& answer);
-  void SetText(Json answer);
+  void SetText(absl::StatusOr<Json> answer);
   /// Told how far long work is; returns false if it must stop.
   bool MayGoOn();
 

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -12,8 +13,10 @@
 #include "json/json_fields.h"
 #include "json/json_form.h"
 #include "kvstore_api/types.h"
+#include "reports/reports.h"
 #include "server/call/call.h"
 #include "server/call/operation.h"
+#include "server/http/target.h"
 
 namespace kvstore::server {
 
@@ -26,6 +29,8 @@ struct ServedRequest {
   const Json& request;
   JsonFields& fields;  ///< Of the request.
   const Progress& progress;
+  /// Returns the reports of a dataset as the caller sees them.
+  const std::function<std::unique_ptr<reports::Reports>(const std::string& dataset)>& reports_of;
 };
 
 /// An operation that can be asked for as JSON: its name, what it needs, and its form.
@@ -35,6 +40,10 @@ struct JsonOperation {
   JsonForm form;
   /// Carries out an operation about the server itself. Null: json_api does (ExecuteOperation).
   std::function<absl::StatusOr<Json>(const ServedRequest& request)> serve;
+  /// Makes the request of the parameters of a query or a form. Null: a body is the request as JSON.
+  std::function<absl::StatusOr<Json>(const Parameters& parameters)> read = nullptr;
+  /// Returns the whole answer, for protocols that have a form of their own. Null: our own form.
+  std::function<Json(const absl::StatusOr<Json>& answer)> wrap = nullptr;
 };
 
 /// By their names. A value that lives as long as the process.

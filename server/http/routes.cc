@@ -9,6 +9,7 @@
 #include "json/bytes_json.h"
 #include "kvstore_api/changes.h"
 #include "server/http/http_answer.h"
+#include "server/http/prometheus.h"
 #include "server/http/request_head.h"
 #include "server/http/target.h"
 
@@ -124,6 +125,40 @@ Route FindChanges(std::string_view method, const Target& target) {
   return route;
 }
 
+/// Returns the route of a path of Prometheus' API.
+Route FindPrometheus(std::string_view method, const Target& target) {
+  if (method != kGet && method != kPost) return WrongMethod("GET, POST");
+  Parameters parameters = target.query;
+  std::string name;
+  for (size_t i = 2; i < target.path.size(); ++i) name += (i == 2 ? "" : "/") + target.path[i];
+  // Any label, which is a part of the path.
+  if (target.path.size() == 5 && target.path[2] == "label" && target.path[4] == "values") {
+    parameters.emplace_back("label", target.path[3]);
+    name = kLabelValues;
+  }
+  const auto found = PrometheusOperations().find(name);
+  if (found == PrometheusOperations().end()) {
+    return ErrorRoute(
+        absl::NotFoundError("path: of Prometheus' API there are query, query_range, series, labels, "
+                            "label/NAME/values, metadata and "
+                            "status/buildinfo"));
+  }
+  Route route;
+  route.kind = Route::Kind::kOperation;
+  route.operation = &found->second;
+  if (method == kPost) {
+    // A form in the body has all of them.
+    if (!parameters.empty())
+      return ErrorRoute(absl::InvalidArgumentError("query: a POST has its parameters in its body"));
+    return route;
+  }
+  auto request = found->second.read(parameters);
+  // An error has the form of the operation, too.
+  route.error = request.status();
+  route.request = request.ok() ? *std::move(request) : Json::object();
+  return route;
+}
+
 /// Returns the route of a file of the console, the page itself at "/", if this is one.
 std::optional<Route> FindConsole(std::string_view method, const std::vector<std::string>& path) {
   std::string name;
@@ -152,6 +187,7 @@ Route FindRoute(std::string_view method, std::string_view target_text) {
   if (path.size() == 1 && path[0] == "healthz") return PlainRoute(Route::Kind::kHealthz, kGet, method);
   if (path.size() == 1 && path[0] == "readyz") return PlainRoute(Route::Kind::kReadyz, kGet, method);
   if (path.size() == 3 && path[0] == "v1" && path[1] == "changes") return FindChanges(method, *target);
+  if (path.size() >= 3 && path[0] == "api" && path[1] == "v1") return FindPrometheus(method, *target);
   if (auto console = FindConsole(method, path)) return *std::move(console);
   if (path.size() != 2 || path[0] != "v1") return FindGet(method, *target);
   if (path[1] == "exec") return PlainRoute(Route::Kind::kExec, kPost, method);

@@ -29,8 +29,8 @@ struct Route {
   const JsonOperation* operation = nullptr;
   std::optional<Json> request;  ///< Of a GET: its fields.
   const ConsoleFile* file = nullptr;
-  int status = 0;  ///< Of an error, for HTTP.
-  absl::Status error;
+  int status = 0;          ///< Of an error, for HTTP.
+  absl::Status error;      ///< Of an operation: what is wrong with its request.
   std::string_view allow;  ///< The method that the path takes, where the request has another one.
 };
 

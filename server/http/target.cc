@@ -67,19 +67,26 @@ absl::StatusOr<Target> ParseTarget(std::string_view text) {
     path.remove_prefix(slash + 1);
   }
   if (question == std::string_view::npos) return target;
-  std::string_view query = text.substr(question + 1);
-  while (!query.empty()) {
-    const std::string_view one = query.substr(0, query.find('&'));
-    query.remove_prefix(one.size() == query.size() ? one.size() : one.size() + 1);
+  auto query = ParseForm(text.substr(question + 1));
+  if (!query.ok()) return query.status();
+  target.query = *std::move(query);
+  return target;
+}
+
+absl::StatusOr<Parameters> ParseForm(std::string_view text) {
+  Parameters parameters;
+  while (!text.empty()) {
+    const std::string_view one = text.substr(0, text.find('&'));
+    text.remove_prefix(one.size() == text.size() ? one.size() : one.size() + 1);
     if (one.empty()) continue;
     const size_t equals = one.find('=');
     auto name = Unescaped(one.substr(0, equals), /*plus_is_space=*/true);
     auto value =
         Unescaped(equals == std::string_view::npos ? "" : one.substr(equals + 1), /*plus_is_space=*/true);
     if (!name || !value) return BadEscape("query");
-    target.query.emplace_back(*std::move(name), *std::move(value));
+    parameters.emplace_back(*std::move(name), *std::move(value));
   }
-  return target;
+  return parameters;
 }
 
 }  // namespace kvstore::server

@@ -9,15 +9,21 @@
 
 namespace kvstore::server {
 
+/// Names and values in their order; any bytes.
+using Parameters = std::vector<std::pair<std::string, std::string>>;
+
 /// What a request asks for, decoded: "/v1/datasets/a%2Fb?limit=5" has the path {"v1", "datasets", "a/b"}.
 struct Target {
-  std::vector<std::string> path;                           ///< Any bytes. At least one; perhaps empty ones.
-  std::vector<std::pair<std::string, std::string>> query;  ///< Names and values in their order; any bytes.
+  std::vector<std::string> path;  ///< Any bytes. At least one; perhaps empty ones.
+  Parameters query;
 };
 
 /// Parses the target of a request: a path with its query, or a whole URL, of which the host is left out. A
 /// "+" in the query is a space, as forms encode it. INVALID_ARGUMENT if it has an escape that is none, or
 /// another form.
 absl::StatusOr<Target> ParseTarget(std::string_view text);
+
+/// Parses what a form sends: "query=up&time=1". INVALID_ARGUMENT if it has an escape that is none.
+absl::StatusOr<Parameters> ParseForm(std::string_view text);
 
 }  // namespace kvstore::server

@@ -1,0 +1,212 @@
+#include "promql/evaluate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+#include "absl/time/time.h"
+
+namespace kvstore::promql {
+namespace {
+
+using reports::Query;
+using reports::Reports;
+
+constexpr std::string_view kNameLabel = "__name__";
+/// How far back an instant query without a range looks, as Prometheus does.
+constexpr int64_t kLookBackMs = 300'000;
+constexpr int64_t kSecondMs = 1'000;
+constexpr int64_t kDayMs = 86'400'000;
+/// How many reports are asked for their keys or values where none is named.
+constexpr size_t kMostReports = 200;
+
+/// Returns a zone whose midnight is at this time, a multiple of a second: the steps of a report, which begin
+/// at midnight, begin there.
+absl::TimeZone ZoneWithMidnightAt(int64_t time_ms) {
+  return absl::FixedTimeZone(static_cast<int>(-(time_ms % kDayMs) / kSecondMs));
+}
+
+absl::StatusOr<std::vector<std::string>> KeysOf(Reports& reports, const std::string& report) {
+  const auto info = reports.Info(report, {});
+  if (!info.ok()) return info.status();
+  std::vector<std::string> keys;
+  for (const reports::SegmentKey& key : info->keys) keys.push_back(key.name);
+  return keys;
+}
+
+/// Returns the query without its times.
+absl::StatusOr<Query> QueryFor(Reports& reports, const Selector& selector,
+                               const std::optional<std::vector<std::string>>& by) {
+  Query query;
+  query.report = selector.report;
+  query.metrics = {{.name = selector.metric}};
+  if (!selector.where.empty()) query.filters = {{.name = "", .where = selector.where}};
+  if (by) {
+    query.group_by = *by;
+  } else {
+    auto keys = KeysOf(reports, selector.report);
+    if (!keys.ok()) return keys.status();
+    query.group_by = *std::move(keys);
+  }
+  return query;
+}
+
+/// Sets the times, and returns how much later than the beginning of its step a value is told.
+absl::StatusOr<int64_t> SetTimes(const Selector& selector, const Times& times, Query& query) {
+  const int64_t offset = selector.offset_ms;
+  if (!times.step_ms) {
+    const int64_t window = selector.range_ms.value_or(kLookBackMs);
+    query.to = times.end_ms - offset;
+    query.from = query.to - window;
+    if (query.from < 0) query.from = 0;
+    if (query.to <= query.from) return absl::InvalidArgumentError("time: is before 1970");
+    return times.end_ms - query.from;
+  }
+  const int64_t step = *times.step_ms;
+  if (step < kSecondMs || step % kSecondMs != 0)
+    return absl::InvalidArgumentError("step: must be a whole number of seconds, at least 1");
+  if (times.end_ms < times.start_ms) return absl::InvalidArgumentError("end: is before start");
+  if (selector.range_ms && *selector.range_ms != step) {
+    return absl::InvalidArgumentError(fmt::format(
+        "query: the range is {} ms and the step {} ms; a report answers ranges that are as long as the "
+        "step: [$__interval] in Grafana",
+        *selector.range_ms, step));
+  }
+  const int64_t start = times.start_ms - times.start_ms % kSecondMs;
+  const int64_t count = (times.end_ms - start) / step + 1;
+  query.from = start - step - offset;
+  query.to = query.from + count * step;
+  if (query.from < 0) return absl::InvalidArgumentError("start: is before 1970");
+  query.step = reports::Step{.unit = reports::Step::Unit::kMilliseconds, .count = step};
+  query.zone = ZoneWithMidnightAt(query.from);
+  return step + offset;
+}
+
+Json LabelsOf(const reports::ResultSeries& series, const std::optional<std::string>& name) {
+  Json labels = Json::object();
+  if (name) labels[std::string(kNameLabel)] = *name;
+  for (const auto& [key, value] : series.segments) labels[key] = value;
+  return labels;
+}
+
+Json PointOf(int64_t time_ms, const reports::Number& value) {
+  return Json::array({static_cast<double>(time_ms) / kSecondMs, ValueText(value)});
+}
+
+/// Returns the reports that are meant: the one that is named, or all that may be read.
+absl::StatusOr<std::vector<std::string>> ReportsMeant(Reports& reports,
+                                                      const std::optional<std::string>& report) {
+  if (report) return std::vector<std::string>{*report};
+  auto names = reports.List();
+  if (absl::IsNotFound(names.status())) return std::vector<std::string>();  // no dataset has reports
+  if (!names.ok()) return names;
+  if (names->size() > kMostReports) names->resize(kMostReports);
+  return names;
+}
+
+}  // namespace
+
+std::string ValueText(const reports::Number& number) {
+  if (number.is_integer()) return fmt::format("{}", number.integer());
+  const double value = number.real();
+  if (std::isnan(value)) return "NaN";
+  if (std::isinf(value)) return value > 0 ? "+Inf" : "-Inf";
+  return fmt::format("{}", value);
+}
+
+absl::StatusOr<Json> Evaluate(Reports& reports, const Expression& expression, const Times& times) {
+  const Selector& selector = expression.selector;
+  auto query = QueryFor(reports, selector, expression.by);
+  if (!query.ok()) return query.status();
+  query->function = expression.function;
+  if (expression.top) query->top = reports::QueryTop{.n = *expression.top, .by = expression.function};
+  const auto later = SetTimes(selector, times, *query);
+  if (!later.ok()) return later.status();
+  const auto result = reports.Run(*query);
+  if (!result.ok()) return result.status();
+  // What is aggregated has no name any more, as in Prometheus.
+  std::optional<std::string> name;
+  if (!expression.by) name = selector.report + ":" + selector.metric;
+  Json list = Json::array();
+  for (const reports::ResultSeries& series : result->series) {
+    if (series.points.empty()) continue;
+    Json one = {{"metric", LabelsOf(series, name)}};
+    if (times.step_ms) {
+      Json values = Json::array();
+      for (const auto& [time, value] : series.points) values.push_back(PointOf(time + *later, value));
+      one["values"] = std::move(values);
+    } else {
+      one["value"] = PointOf(times.end_ms, series.points.front().second);
+    }
+    list.push_back(std::move(one));
+  }
+  return Json{{"resultType", times.step_ms ? "matrix" : "vector"}, {"result", std::move(list)}};
+}
+
+absl::StatusOr<Json> SeriesNames(Reports& reports, const std::optional<std::string>& report, size_t most) {
+  const auto meant = ReportsMeant(reports, report);
+  if (!meant.ok()) return meant.status();
+  Json names = Json::array();
+  for (const std::string& one : *meant) {
+    reports::MetricListing listing;
+    bool more = true;
+    while (more && names.size() < most) {
+      const auto page = reports.ListMetrics(one, listing);
+      if (!page.ok()) return page.status();
+      for (const reports::Metric& metric : page->metrics) {
+        if (names.size() < most) names.push_back(one + ":" + metric.name);
+        listing.after = metric.name;
+      }
+      more = page->more && !page->metrics.empty();
+    }
+  }
+  return names;
+}
+
+absl::StatusOr<Json> LabelNames(Reports& reports, const std::optional<std::string>& report) {
+  const auto meant = ReportsMeant(reports, report);
+  if (!meant.ok()) return meant.status();
+  std::set<std::string> names = {std::string(kNameLabel)};
+  for (const std::string& one : *meant) {
+    const auto keys = KeysOf(reports, one);
+    if (!keys.ok()) return keys.status();
+    names.insert(keys->begin(), keys->end());
+  }
+  return Json(names);
+}
+
+absl::StatusOr<Json> LabelValues(Reports& reports, const std::optional<std::string>& report,
+                                 const std::string& key) {
+  const auto meant = ReportsMeant(reports, report);
+  if (!meant.ok()) return meant.status();
+  std::set<std::string> values;
+  for (const std::string& one : *meant) {
+    const auto described = reports.Describe(one, std::vector<std::string>());
+    if (!described.ok()) return described.status();
+    const auto found = described->segment_values.find(key);
+    if (found != described->segment_values.end()) values.insert(found->second.begin(), found->second.end());
+  }
+  return Json(values);
+}
+
+absl::StatusOr<Json> SeriesOf(Reports& reports, const Selector& selector, const Times& times) {
+  auto query = QueryFor(reports, selector, std::nullopt);
+  if (!query.ok()) return query.status();
+  query->function = {.kind = reports::Function::Kind::kCount};
+  query->from = std::max<int64_t>(times.start_ms, 0);
+  query->to = times.end_ms;
+  if (query->to <= query->from) return absl::InvalidArgumentError("end: must be after start");
+  const auto result = reports.Run(*query);
+  if (!result.ok()) return result.status();
+  Json list = Json::array();
+  for (const reports::ResultSeries& series : result->series) {
+    if (!series.points.empty()) list.push_back(LabelsOf(series, selector.report + ":" + selector.metric));
+  }
+  return list;
+}
+
+}  // namespace kvstore::promql

@@ -1,0 +1,164 @@
+#include "promql/evaluate.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reports/reports.h"
+#include "tests/fuzz/fuzz_store.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_dir.h"
+
+namespace kvstore::promql {
+namespace {
+
+using reports::Number;
+
+constexpr int64_t kBegin = 1'767'225'600'000;  // 2026-01-01
+constexpr int64_t kHour = 3'600'000;
+
+/// A report of two days with a point for each hour: views of DE are the hour of the day, those of FR 100.
+class EvaluateTest : public ::testing::Test {
+ protected:
+  EvaluateTest() {
+    const reports::ReportInfo info{.name = "visits",
+                                   .keys = {{"country", "?"}, {"app", "?"}},
+                                   .metrics = {{.name = "views"}, {.name = "clicks"}}};
+    EXPECT_OK(reports_->Create(info));
+    reports::Batch batch(*reports_->Info("visits", {"views"}));
+    const std::vector<std::optional<std::string_view>> germany = {"DE", "web"};
+    const std::vector<std::optional<std::string_view>> france = {"FR", "web"};
+    for (int64_t hour = 0; hour < 48; ++hour) {
+      EXPECT_OK(batch.Add(0, kBegin + hour * kHour, germany, Number::Integer(hour % 24)));
+      EXPECT_OK(batch.Add(0, kBegin + hour * kHour, france, Number::Integer(100)));
+    }
+    EXPECT_OK(reports_->Write(batch, {}).status());
+  }
+  absl::StatusOr<Json> Ask(std::string_view query, const Times& times) {
+    auto expression = Parse(query);
+    if (!expression.ok()) return expression.status();
+    return Evaluate(*reports_, *expression, times);
+  }
+  Json Result(std::string_view query, const Times& times) {
+    auto answer = Ask(query, times);
+    EXPECT_OK(answer) << query;
+    return answer.ok() ? (*answer)["result"] : Json();
+  }
+
+  const testing::TempDir dir_;
+  const std::unique_ptr<KVStore> store_ = testing::OpenEmbedded(dir_ / "store");
+  const std::unique_ptr<reports::Reports> reports_ = reports::LocalReports(*store_, "reports");
+};
+
+TEST_F(EvaluateTest, AValueIsMadeOfTheStepBeforeItsTime) {
+  const Json result =
+      Result("sum by (country) (visits:views)",
+             {.start_ms = kBegin + 2 * kHour, .end_ms = kBegin + 6 * kHour, .step_ms = 2 * kHour});
+  ASSERT_EQ(result.size(), 2u);
+  EXPECT_EQ(result[0]["metric"], (Json{{"country", "DE"}}));
+  EXPECT_EQ(result[0]["values"],
+            Json::parse(R"([[1767232800.0, "1"], [1767240000.0, "5"], [1767247200.0, "9"]])"));
+  EXPECT_EQ(result[1]["values"][2][1], "200");
+}
+
+TEST_F(EvaluateTest, StepsBeginWhereTheQueryDoes) {
+  // Seven hours do not divide a day, and the query begins at no round time.
+  const int64_t start = kBegin + 30 * kHour + 1'234'000;
+  const Json result =
+      Result("count(visits:views)", {.start_ms = start, .end_ms = start + 8 * kHour, .step_ms = 7 * kHour});
+  ASSERT_EQ(result.size(), 1u);
+  EXPECT_EQ(result[0]["metric"], Json::object());
+  EXPECT_EQ(result[0]["values"],
+            Json::array({Json::array({static_cast<double>(start) / 1000, "14"}),
+                         Json::array({static_cast<double>(start + 7 * kHour) / 1000, "14"})}));
+}
+
+TEST_F(EvaluateTest, ASelectorAloneIsTheLastPointOfEachSeries) {
+  const Json result =
+      Result(R"(visits:views{country="DE"})",
+             {.start_ms = kBegin + 24 * kHour, .end_ms = kBegin + 24 * kHour, .step_ms = 24 * kHour});
+  ASSERT_EQ(result.size(), 1u);
+  EXPECT_EQ(result[0]["metric"], (Json{{"__name__", "visits:views"}, {"country", "DE"}, {"app", "web"}}));
+  EXPECT_EQ(result[0]["values"][0][1], "23");
+}
+
+TEST_F(EvaluateTest, OnceOverARange) {
+  const Json result =
+      Result("sum by (country) (sum_over_time(visits:views[1d]))", {.end_ms = kBegin + 24 * kHour});
+  ASSERT_EQ(result.size(), 2u);
+  EXPECT_EQ(result[0]["value"], Json::parse(R"([1767312000.0, "276"])"));
+  // Without one, of the five minutes before.
+  EXPECT_EQ(Result("sum(visits:views)", {.end_ms = kBegin + 60'000})[0]["value"][1], "100");
+  EXPECT_TRUE(Result("sum(visits:views)", {.end_ms = kBegin + 600'000}).empty());
+}
+
+TEST_F(EvaluateTest, OffsetsTopAndQuantiles) {
+  const Times second_day{.start_ms = kBegin + 25 * kHour, .end_ms = kBegin + 26 * kHour, .step_ms = kHour};
+  EXPECT_EQ(Result("sum(visits:views offset 1h)", second_day)[0]["values"],
+            Json::parse(R"([[1767315600.0, "123"], [1767319200.0, "100"]])"));
+  const Json top = Result("topk(1, sum by (country) (visits:views))", second_day);
+  ASSERT_EQ(top.size(), 1u);
+  EXPECT_EQ(top[0]["metric"]["country"], "FR");
+  EXPECT_EQ(
+      Result("quantile by (country) (0.5, visits:views[1d])", {.end_ms = kBegin + 24 * kHour})[1]["value"][1],
+      "100");
+}
+
+TEST_F(EvaluateTest, WhatCannotBeAnsweredSaysWhy) {
+  const auto message = [this](std::string_view query, const Times& times) {
+    return std::string(Ask(query, times).status().message());
+  };
+  const Times good{.start_ms = kBegin, .end_ms = kBegin + kHour, .step_ms = kHour};
+  EXPECT_NE(message("sum_over_time(visits:views[5m])", good).find("as long as the step"), std::string::npos);
+  EXPECT_NE(
+      message("visits:views", {.start_ms = 2, .end_ms = 1, .step_ms = kHour}).find("end: is before start"),
+      std::string::npos);
+  EXPECT_NE(message("visits:views", {.start_ms = 0, .end_ms = kBegin, .step_ms = 1}).find("step: "),
+            std::string::npos);
+  EXPECT_NE(message("visits:views", {.start_ms = 0, .end_ms = 0, .step_ms = kHour}).find("before 1970"),
+            std::string::npos);
+  EXPECT_TRUE(absl::IsNotFound(Ask("visits:nothing", good).status()));
+  EXPECT_TRUE(absl::IsNotFound(Ask("nothing:views", good).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(Ask("sum by (city) (visits:views)", good).status()));
+  // More steps than a report answers.
+  EXPECT_FALSE(
+      Ask("visits:views", {.start_ms = kBegin, .end_ms = kBegin + 1'000'000'000, .step_ms = 1'000}).ok());
+}
+
+TEST_F(EvaluateTest, NamesAndValues) {
+  EXPECT_EQ(*SeriesNames(*reports_, std::nullopt, 100), Json::parse(R"(["visits:clicks", "visits:views"])"));
+  EXPECT_EQ(SeriesNames(*reports_, "visits", 1)->size(), 1u);
+  EXPECT_EQ(*LabelNames(*reports_, std::nullopt), Json::parse(R"(["__name__", "app", "country"])"));
+  EXPECT_EQ(*LabelValues(*reports_, "visits", "country"), Json::parse(R"(["?", "DE", "FR"])"));
+  EXPECT_EQ(*LabelValues(*reports_, std::nullopt, "nothing"), Json::array());
+  ASSERT_OK_AND_ASSIGN(const Selector selector, ParseSelector(R"(visits:views{country="FR"})"));
+  EXPECT_EQ(*SeriesOf(*reports_, selector, {.start_ms = kBegin, .end_ms = kBegin + kHour}),
+            Json::parse(R"([{"__name__": "visits:views", "country": "FR", "app": "web"}])"));
+  EXPECT_TRUE(SeriesOf(*reports_, selector, {.start_ms = 1, .end_ms = 2})->empty());
+}
+
+TEST_F(EvaluateTest, AStoreWithoutReportsHasNoNames) {
+  const testing::TempDir dir;
+  const auto store = testing::OpenEmbedded(dir / "store");
+  const auto none = reports::LocalReports(*store, "reports");
+  EXPECT_EQ(*SeriesNames(*none, std::nullopt, 100), Json::array());
+  EXPECT_EQ(*LabelNames(*none, std::nullopt), Json::parse(R"(["__name__"])"));
+}
+
+TEST(ValueText, IsThatOfPrometheus) {
+  EXPECT_EQ(ValueText(Number::Integer(-42)), "-42");
+  EXPECT_EQ(ValueText(Number::Integer(9'007'199'254'740'993)), "9007199254740993");
+  EXPECT_EQ(ValueText(Number::Real(0.1)), "0.1");
+  EXPECT_EQ(ValueText(Number::Real(std::numeric_limits<double>::infinity())), "+Inf");
+  EXPECT_EQ(ValueText(Number::Real(-std::numeric_limits<double>::infinity())), "-Inf");
+  EXPECT_EQ(ValueText(Number::Real(std::nan(""))), "NaN");
+}
+
+}  // namespace
+}  // namespace kvstore::promql
