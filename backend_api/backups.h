@@ -3,14 +3,15 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "kvstore_api/types.h"
 
 namespace kvstore {
 
-/// The operators' interface to the backups of a store: `kv backup create` through a server. Thread-safe.
-class Backups {
+/// What makes backups of a store: `kv backup create` through a server. Thread-safe.
+class BackupMaker {
  public:
   /// A backup that was made.
   struct Made {
@@ -25,7 +26,7 @@ class Backups {
     uint64_t sent_objects = 0;
   };
 
-  virtual ~Backups() = default;
+  virtual ~BackupMaker() = default;
 
   /// Makes a backup now, at the place that the configuration names.
   ///
@@ -36,6 +37,40 @@ class Backups {
   /// UNIMPLEMENTED if no place is configured.
   [[nodiscard]] virtual absl::StatusOr<Made> CreateBackup(std::string_view dataset,
                                                           const Progress& progress) = 0;
+};
+
+/// The operators' interface to the backups of a store in a server. Arguments and errors are those of
+/// CreateBackup. Thread-safe.
+class Backups : public BackupMaker {
+ public:
+  /// The newest backups.
+  struct Listed {
+    std::string url;            ///< Of the store of backups that was listed.
+    std::vector<Made> backups;  ///< Newest first.
+    /// The IDs of those among them whose manifests cannot be read.
+    std::vector<std::string> unreadable;
+    bool more = false;  ///< There are older ones.
+  };
+  /// What a verification has found.
+  struct Verified {
+    std::string id;
+    uint64_t objects = 0;               ///< That were looked at.
+    uint64_t read_bytes = 0;            ///< That were read and compared with their checksums.
+    std::vector<std::string> problems;  ///< A line each; empty: the backup is whole, as far as was looked.
+  };
+
+  /// Lists the newest backups, at most so many (at least 1). One that is being made is not listed.
+  /// Ends with an error of its CallScope between two of them.
+  [[nodiscard]] virtual absl::StatusOr<Listed> ListBackups(std::string_view dataset, size_t limit) = 0;
+  /// Looks whether a backup is whole: all objects are there with their sizes, and what says what is in the
+  /// store decodes.
+  ///
+  /// id    as ListBackups has it; empty: the newest. NOT_FOUND if there is none.
+  /// deep  also reads all objects, and compares them with their checksums.
+  ///
+  /// FAILED_PRECONDITION while another one is verified so: it reads as fast as it can.
+  [[nodiscard]] virtual absl::StatusOr<Verified> VerifyBackup(std::string_view dataset, std::string_view id,
+                                                              bool deep, const Progress& progress) = 0;
 };
 
 }  // namespace kvstore

@@ -5,7 +5,6 @@
 namespace kvstore {
 namespace {
 
-constexpr char kInDoubtPayload[] = "kvstore/in-doubt";
 constexpr char kMigratingPayload[] = "kvstore/moving";
 constexpr char kGone[] = "gone";
 
@@ -22,8 +21,6 @@ absl::Status MarkInDoubt(absl::Status status) {
   status.SetPayload(kInDoubtPayload, absl::Cord());
   return status;
 }
-
-bool IsInDoubt(const absl::Status& status) { return status.GetPayload(kInDoubtPayload).has_value(); }
 
 absl::Status ServedElsewhereError(std::string_view message) { return Migrating("moved", message); }
 

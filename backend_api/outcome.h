@@ -3,17 +3,16 @@
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "kvstore_api/in_doubt.h"
 
 /// The meaning of a call's error beyond its code: whether a write may have happened all the same, and whether
 /// the dataset is served elsewhere. Callers do not see the latter: the router waits, reads the catalog again,
 /// and retries the call where the data is by then, within the call's deadline.
 namespace kvstore {
 
-/// Returns the same error, marked as that of a write that may or may not have happened, or may happen later.
-/// A write that fails without the mark has changed nothing. The status must not be OK.
+/// Returns the same error, marked as that of a write that may or may not have happened, or may happen later
+/// (IsInDoubt). A write that fails without the mark has changed nothing. The status must not be OK.
 absl::Status MarkInDoubt(absl::Status status);
-/// Whether an error has that mark. False for OK.
-bool IsInDoubt(const absl::Status& status);
 
 // ---- errors by which a backend refuses a call because its dataset migrates; the call has changed nothing
 // ----

@@ -59,7 +59,7 @@ struct CreateOptions {
 
 /// A backup that was made, and what --json tells of it.
 struct Created {
-  Backups::Made made;
+  BackupMaker::Made made;
   Json json;
 };
 
@@ -92,7 +92,7 @@ Created CreateByServer(const Globals& globals, const CreateOptions& told, const 
   }
   client::Client server(OrFail(client::Caller::Open(globals.server, globals.ServerConnection())));
   Created created{.made = OrFail(server.CreateBackup(told.dataset, progress)), .json = {}};
-  const Backups::Made& made = created.made;
+  const BackupMaker::Made& made = created.made;
   created.json = {{"id", made.id},
                   {"url", made.url},
                   {"began_ms", made.began_ms},
@@ -156,7 +156,7 @@ Examples:
                                        : CreateByServer(globals, *options, ShowBytes(bar));
     }
     if (globals.json) return PrintJson({{"ok", true}, {"backup", std::move(created.json)}});
-    const Backups::Made& made = created.made;
+    const BackupMaker::Made& made = created.made;
     if (!options->dataset.empty()) Print("dataset {}: {} units\n", options->dataset, made.units);
     Print("backup {}: {} in {} files; sent {} in {} objects\n", made.id, SizeText(made.bytes), made.files,
           SizeText(made.sent_bytes), made.sent_objects);

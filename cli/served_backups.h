@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <set>
 #include <string>
 #include <string_view>
@@ -10,6 +11,7 @@
 #include "backup/create.h"
 #include "backup/schedule.h"
 #include "base/mutex.h"
+#include "blobstore/blob_store.h"
 #include "router/router.h"
 
 namespace kvstore::cli {
@@ -17,9 +19,9 @@ namespace kvstore::cli {
 /// Returns what the operators are told of a backup.
 ///
 /// url  of the store of backups in which it is.
-Backups::Made MadeOf(const backup::Manifest& manifest, std::string url);
+BackupMaker::Made MadeOf(const backup::Manifest& manifest, std::string url);
 
-/// The backups that a server makes when it is told to, beside those of its schedule.
+/// The backups that a server makes, lists and verifies when it is told to, beside those of its schedule.
 class ServedBackups : public Backups {
  public:
   /// All must outlive this.
@@ -31,9 +33,15 @@ class ServedBackups : public Backups {
       : router_(router), config_(config), checkpoint_(std::move(checkpoint)), schedule_(schedule) {}
 
   absl::StatusOr<Made> CreateBackup(std::string_view dataset, const Progress& progress) override;
+  absl::StatusOr<Listed> ListBackups(std::string_view dataset, size_t limit) override;
+  absl::StatusOr<Verified> VerifyBackup(std::string_view dataset, std::string_view id, bool deep,
+                                        const Progress& progress) override;
 
  private:
+  absl::StatusOr<std::unique_ptr<BlobStore>> Open(const std::string& dataset) const;
   absl::StatusOr<Made> Make(const std::string& dataset, const Progress& progress);
+  absl::StatusOr<Verified> Verify(const std::string& dataset, std::string id, bool deep,
+                                  const Progress& progress) const;
 
   Router& router_;
   const BackupConfig& config_;
@@ -41,6 +49,7 @@ class ServedBackups : public Backups {
   backup::Schedule* const schedule_;
   Mutex mutex_;
   std::set<std::string> making_ ABSL_GUARDED_BY(mutex_);  // datasets; empty: the whole store
+  bool reading_ ABSL_GUARDED_BY(mutex_) = false;          // a backup is verified deeply
 };
 
 }  // namespace kvstore::cli

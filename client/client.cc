@@ -115,7 +115,7 @@ absl::StatusOr<ReclaimResult> Client::Compact(std::string_view dataset, const Pr
                        told->surplus_cells()};
 }
 
-absl::StatusOr<Backups::Made> Client::CreateBackup(std::string_view dataset, const Progress& progress) {
+absl::StatusOr<BackupMaker::Made> Client::CreateBackup(std::string_view dataset, const Progress& progress) {
   v1::CreateBackupRequest request;
   request.set_dataset(std::string(dataset));
   auto told = DoLongWork(&v1::KVStore::StubInterface::CreateBackup, request, progress);

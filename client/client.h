@@ -17,7 +17,11 @@ namespace kvstore::client {
 
 /// The KVStore behind a server, the migrations of its datasets, the shard maps and the operation of its
 /// fleet, and its backups. See kvstore_api/connect.h. Thread-safe.
-class Client : public KVStore, public Migrations, public ShardMaps, public ShardOperations, public Backups {
+class Client : public KVStore,
+               public Migrations,
+               public ShardMaps,
+               public ShardOperations,
+               public BackupMaker {
  public:
   explicit Client(std::shared_ptr<Caller> caller) : caller_(std::move(caller)) {}
 

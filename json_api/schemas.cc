@@ -85,6 +85,10 @@ constexpr char kData[] = R"({
   "name": "@Text", "at_ms": "@Uint", "who": "@Text", "map": {"type": ["string", "null"]}}}},
 "Rights": {"description": "By dataset, by DATASET/REPORT, and for all others by *", "type": "object",
   "additionalProperties": {"enum": ["none", "read", "write", "admin"]}},
+"Backups": {"type": "array", "items": {"type": "object",
+  "required": ["backup", "url", "began_ms", "finished_ms", "bytes", "files", "units", "sent_bytes", "sent_objects"], "properties": {
+  "backup": "@Text", "url": "@Text", "began_ms": "@Uint", "finished_ms": "@Uint", "bytes": "@Uint", "files": "@Uint", "units": "@Uint",
+  "sent_bytes": "@Uint", "sent_objects": "@Uint"}}},
 "CallSeries": {"type": "object", "additionalProperties": {"type": "array", "items": {"type": "array", "minItems": 5, "maxItems": 5, "items": "@Uint"}}},
 "ShardSpace": {"enum": ["id", "mod"]}
 })";

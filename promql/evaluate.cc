@@ -20,15 +20,8 @@ constexpr std::string_view kNameLabel = "__name__";
 /// How far back an instant query without a range looks, as Prometheus does.
 constexpr int64_t kLookBackMs = 300'000;
 constexpr int64_t kSecondMs = 1'000;
-constexpr int64_t kDayMs = 86'400'000;
 /// How many reports are asked for their keys or values where none is named.
 constexpr size_t kMostReports = 200;
-
-/// Returns a zone whose midnight is at this time, a multiple of a second: the steps of a report, which begin
-/// at midnight, begin there.
-absl::TimeZone ZoneWithMidnightAt(int64_t time_ms) {
-  return absl::FixedTimeZone(static_cast<int>(-(time_ms % kDayMs) / kSecondMs));
-}
 
 absl::StatusOr<std::vector<std::string>> KeysOf(Reports& reports, const std::string& report) {
   const auto info = reports.Info(report, {});
@@ -76,13 +69,20 @@ absl::StatusOr<int64_t> SetTimes(const Selector& selector, const Times& times, Q
         "step: [$__interval] in Grafana",
         *selector.range_ms, step));
   }
-  const int64_t start = times.start_ms - times.start_ms % kSecondMs;
-  const int64_t count = (times.end_ms - start) / step + 1;
-  query.from = start - step - offset;
-  query.to = query.from + count * step;
-  if (query.from < 0) return absl::InvalidArgumentError("start: is before 1970");
+  if (offset % step != 0) {
+    return absl::InvalidArgumentError(fmt::format(
+        "query: the offset is {} ms and the step {} ms; a report answers offsets that are a multiple "
+        "of the step",
+        offset, step));
+  }
+  // The steps of a report are multiples of their length, counted from 1970, as those that Grafana asks for.
+  const int64_t first = (times.start_ms + step - 1) / step * step;
+  const int64_t last = times.end_ms / step * step;
+  query.from = first - step - offset;
+  query.to = last - offset;
+  if (query.from < 0)
+    return absl::InvalidArgumentError("start: the step before it, less the offset, begins before 1970");
   query.step = reports::Step{.unit = reports::Step::Unit::kMilliseconds, .count = step};
-  query.zone = ZoneWithMidnightAt(query.from);
   return step + offset;
 }
 
@@ -96,6 +96,8 @@ Json LabelsOf(const reports::ResultSeries& series, const std::optional<std::stri
 Json PointOf(int64_t time_ms, const reports::Number& value) {
   return Json::array({static_cast<double>(time_ms) / kSecondMs, ValueText(value)});
 }
+
+Json MatrixOf(Json series) { return {{"resultType", "matrix"}, {"result", std::move(series)}}; }
 
 /// Returns the reports that are meant: the one that is named, or all that may be read.
 absl::StatusOr<std::vector<std::string>> ReportsMeant(Reports& reports,
@@ -126,6 +128,8 @@ absl::StatusOr<Json> Evaluate(Reports& reports, const Expression& expression, co
   if (expression.top) query->top = reports::QueryTop{.n = *expression.top, .by = expression.function};
   const auto later = SetTimes(selector, times, *query);
   if (!later.ok()) return later.status();
+  // Between two steps there is none.
+  if (query->to <= query->from) return MatrixOf(Json::array());
   const auto result = reports.Run(*query);
   if (!result.ok()) return result.status();
   // What is aggregated has no name any more, as in Prometheus.
@@ -144,7 +148,8 @@ absl::StatusOr<Json> Evaluate(Reports& reports, const Expression& expression, co
     }
     list.push_back(std::move(one));
   }
-  return Json{{"resultType", times.step_ms ? "matrix" : "vector"}, {"result", std::move(list)}};
+  if (times.step_ms) return MatrixOf(std::move(list));
+  return Json{{"resultType", "vector"}, {"result", std::move(list)}};
 }
 
 absl::StatusOr<Json> SeriesNames(Reports& reports, const std::optional<std::string>& report, size_t most) {
@@ -165,6 +170,24 @@ absl::StatusOr<Json> SeriesNames(Reports& reports, const std::optional<std::stri
     }
   }
   return names;
+}
+
+absl::Status CheckSeries(Reports& reports, const Selector& selector) {
+  std::vector<std::string> metrics;
+  if (!selector.metric.empty()) metrics.push_back(selector.metric);
+  const auto info = reports.Info(selector.report, metrics);
+  if (!info.ok()) return info.status();
+  if (!metrics.empty() && info->metrics.empty()) {
+    return absl::NotFoundError(
+        fmt::format("match[]: the report '{}' has no metric '{}'", selector.report, selector.metric));
+  }
+  for (const auto& [key, values] : selector.where) {
+    const bool known = std::any_of(info->keys.begin(), info->keys.end(),
+                                   [&key = key](const reports::SegmentKey& one) { return one.name == key; });
+    if (!known)
+      return absl::InvalidArgumentError(fmt::format("match[]: '{}' is no segment key of the report", key));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Json> LabelNames(Reports& reports, const std::optional<std::string>& report) {

@@ -22,14 +22,18 @@ struct Times {
 /// Has a report answer a query, and returns the field "data" of the answer in Prometheus' form: a matrix, or
 /// a vector where there is no step.
 ///
-/// The value at a time is made of the points of the step before it, [time - step, time); of the range where
-/// the query has one, which must be as long as the step then; without either of the five minutes before. A
-/// sum over series is one over these points, too. INVALID_ARGUMENT names what is wrong.
+/// The times are the multiples of the step since 1970 from the start to the end. The value at a time is made
+/// of the points of the step before it, [time - step, time); of the range where the query has one, which must
+/// be as long as the step then; without either of the five minutes before. A sum over series is one over
+/// these points, too. INVALID_ARGUMENT names what is wrong.
 absl::StatusOr<Json> Evaluate(reports::Reports& reports, const Expression& expression, const Times& times);
 
 /// Returns the names of all series, REPORT:METRIC, at most so many; of one report if that is named.
 absl::StatusOr<Json> SeriesNames(reports::Reports& reports, const std::optional<std::string>& report,
                                  size_t most);
+
+/// NOT_FOUND or INVALID_ARGUMENT unless there are the report, the metric and the segment keys of a selector.
+absl::Status CheckSeries(reports::Reports& reports, const Selector& selector);
 
 /// Returns the segment keys of a report, or of all that the caller may read.
 absl::StatusOr<Json> LabelNames(reports::Reports& reports, const std::optional<std::string>& report);

@@ -109,8 +109,8 @@ class Parser {
     if (Next().kind == Token::Kind::kEnd) return absl::OkStatus();
     return Error(
         Next(),
-        "nothing may follow; a report answers one selector with one aggregation, and no arithmetic: give "
-        "expressions to kv report query --as");
+        "nothing may follow; a report answers one selector with one aggregation, and no arithmetic, which "
+        "the console has");
   }
   bool FollowedByParenthesis() const {
     const Token& next = tokens_[std::min(at_ + 1, tokens_.size() - 1)];
@@ -329,8 +329,8 @@ std::optional<double> ParseSum(std::string_view query) {
     double value = 0;
     const Token& number = (*tokens)[i];
     const char* const end = number.text.data() + number.text.size();
-    if (number.kind != Token::Kind::kNumber || std::from_chars(number.text.data(), end, value).ptr != end)
-      return std::nullopt;
+    const auto read = std::from_chars(number.text.data(), end, value);
+    if (number.kind != Token::Kind::kNumber || read.ec != std::errc() || read.ptr != end) return std::nullopt;
     sum += sign * value;
     const Token& next = (*tokens)[i + 1];
     if (next.kind == Token::Kind::kEnd) return sum;

@@ -316,6 +316,16 @@ absl::StatusOr<std::shared_ptr<const Principal>> Access::Identify(std::string_vi
                                         : "the token is not known here");
 }
 
+std::string ReadableReport(const Principal* principal, std::string_view dataset) {
+  if (principal == nullptr || CheckRight(principal, dataset, Right::kRead, "").ok()) return "";
+  const auto reports = principal->report_rights.find(dataset);
+  if (reports == principal->report_rights.end()) return "";
+  for (const auto& [report, right] : reports->second) {
+    if (right >= Right::kRead) return report;
+  }
+  return "";
+}
+
 absl::Status CheckRight(const Principal* principal, std::string_view dataset, Right right,
                         std::string_view report) {
   if (principal == nullptr || right == Right::kNone) return absl::OkStatus();

@@ -157,6 +157,9 @@ class Access {
 /// Returns the token's SHA-256 in hexadecimal digits, as its entry in the file has it.
 std::string TokenDigest(std::string_view token);
 
+/// Returns a report of the dataset that the caller may read. Empty: there is none, or it may read all.
+std::string ReadableReport(const Principal* principal, std::string_view dataset);
+
 /// Returns PERMISSION_DENIED unless the caller has the right on the dataset, or on this report of it. Null
 /// has all rights.
 ///

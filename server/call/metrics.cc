@@ -12,9 +12,6 @@ using prometheus::ClientMetric;
 using prometheus::MetricFamily;
 using prometheus::MetricType;
 
-constexpr char kRequestBytes[] = "kvstore_request_bytes_total";
-constexpr char kResponseBytes[] = "kvstore_response_bytes_total";
-
 /// Collects the figures that other parts describe, a family for each name.
 class Gathering : public MetricsSink {
  public:
@@ -59,35 +56,42 @@ Metrics::Metrics(const std::vector<std::string>& backends, std::function<void(Me
                   .Name("kvstore_call_errors_total")
                   .Help("Calls that failed, by code")
                   .Register(registry_)),
+      seconds_(prometheus::BuildHistogram()
+                   .Name("kvstore_call_seconds")
+                   .Help("How long calls took in the server; streams until their end")
+                   .Register(registry_)),
+      request_bytes_(prometheus::BuildCounter()
+                         .Name("kvstore_request_bytes_total")
+                         .Help("Requests that were taken on")
+                         .Register(registry_)),
+      response_bytes_(prometheus::BuildCounter()
+                          .Name("kvstore_response_bytes_total")
+                          .Help("Answers")
+                          .Register(registry_)),
       describe_(std::move(describe)) {
-  auto& seconds = prometheus::BuildHistogram()
-                      .Name("kvstore_call_seconds")
-                      .Help("How long calls took in the server; streams until their end")
-                      .Register(registry_);
-  auto& request_bytes =
-      prometheus::BuildCounter().Name(kRequestBytes).Help("Requests that were taken on").Register(registry_);
-  auto& response_bytes = prometheus::BuildCounter().Name(kResponseBytes).Help("Answers").Register(registry_);
-  const auto add = [&](const std::string& backend) {
-    BackendMetrics& all = backends_[backend];
-    for (size_t door = 0; door < kDoorCount; ++door) {
-      for (size_t i = 0; i < kOperations.size(); ++i) {
-        const prometheus::Labels labels = {{"operation", std::string(kOperations[i].name)},
-                                           {"backend", backend},
-                                           {"door", std::string(Name(static_cast<Door>(door)))}};
-        all[door][i] = {&seconds.Add(labels, Buckets()), &request_bytes.Add(labels),
-                        &response_bytes.Add(labels)};
-      }
-    }
-  };
-  add("");
-  for (const std::string& backend : backends) add(backend);
+  backends_[""];
+  for (const std::string& backend : backends) backends_[backend];
+}
+
+Metrics::OperationMetrics& Metrics::Find(BackendMetrics& all, const std::string& backend, Door door,
+                                         Operation operation) {
+  OperationMetrics& metrics = all[static_cast<size_t>(door)][static_cast<size_t>(operation)];
+  std::call_once(metrics.made, [&] {
+    const prometheus::Labels labels = {{"operation", std::string(Traits(operation).name)},
+                                       {"backend", backend},
+                                       {"door", std::string(Name(door))}};
+    metrics.seconds = &seconds_.Add(labels, Buckets());
+    metrics.request_bytes = &request_bytes_.Add(labels);
+    metrics.response_bytes = &response_bytes_.Add(labels);
+  });
+  return metrics;
 }
 
 void Metrics::Count(Operation operation, std::string_view backend, Door door, double seconds,
                     const absl::Status& status, size_t request_bytes, size_t response_bytes) {
   auto found = backends_.find(backend);
   if (found == backends_.end()) found = backends_.find("");
-  const OperationMetrics& counted = found->second[static_cast<size_t>(door)][static_cast<size_t>(operation)];
+  const OperationMetrics& counted = Find(found->second, found->first, door, operation);
   counted.seconds->Observe(seconds);
   counted.request_bytes->Increment(static_cast<double>(request_bytes));
   counted.response_bytes->Increment(static_cast<double>(response_bytes));
@@ -105,14 +109,6 @@ std::string Metrics::Text() const {
   Gathering gathering;
   describe_(gathering);
   gathering.MoveTo(families);
-  // Operations that were never called are left out: all operations on all backends would be a long text.
-  for (MetricFamily& family : families) {
-    const bool bytes = family.name == kRequestBytes || family.name == kResponseBytes;
-    std::erase_if(family.metric, [&](const ClientMetric& metric) {
-      if (family.type == MetricType::Histogram) return metric.histogram.sample_count == 0;
-      return bytes && metric.counter.value == 0;
-    });
-  }
   return prometheus::TextSerializer().Serialize(families);
 }
 

@@ -8,6 +8,7 @@
 #include <array>
 #include <functional>
 #include <map>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,8 +38,9 @@ class Metrics {
 
  private:
   /// The metrics of one operation on one backend by one door. They are kept, because a family's look-up is
-  /// slow.
+  /// slow, and made for the first call: of all that there could be, few are used, and Text looks at each.
   struct OperationMetrics {
+    std::once_flag made;
     prometheus::Histogram* seconds = nullptr;
     prometheus::Counter* request_bytes = nullptr;
     prometheus::Counter* response_bytes = nullptr;
@@ -46,8 +48,13 @@ class Metrics {
   using DoorMetrics = std::array<OperationMetrics, kOperations.size()>;
   using BackendMetrics = std::array<DoorMetrics, kDoorCount>;
 
+  OperationMetrics& Find(BackendMetrics& all, const std::string& backend, Door door, Operation operation);
+
   prometheus::Registry registry_;
   prometheus::Family<prometheus::Counter>& errors_;
+  prometheus::Family<prometheus::Histogram>& seconds_;
+  prometheus::Family<prometheus::Counter>& request_bytes_;
+  prometheus::Family<prometheus::Counter>& response_bytes_;
   std::map<std::string, BackendMetrics, std::less<>> backends_;
   const std::function<void(MetricsSink&)> describe_;
 };

@@ -12,13 +12,16 @@ enum class Right : uint8_t { kNone, kRead, kWrite, kAdmin };
 /// The names of rights in the list of callers, by their numbers.
 inline constexpr std::array<std::string_view, 4> kRightNames = {"none", "read", "write", "admin"};
 
-/// The methods of the services: those of wire/operations.def, in its order, and kEndpoint.
+/// The methods of the services: those of wire/operations.def, in its order, kEndpoint, and those that the
+/// HTTP API alone has.
 enum class Operation : uint8_t {
 #define KV_UNARY(name, right, quick) k##name,
 #define KV_PRODUCED(name, right) k##name,
 #define KV_OTHER(name, right, handler) k##name,
 #include "wire/operations.def"
   kEndpoint,  ///< Endpoints.Ask
+  kListBackups,
+  kVerifyBackup,
 };
 
 struct OperationTraits {
@@ -30,7 +33,7 @@ struct OperationTraits {
 };
 
 /// How many operations there are.
-inline constexpr size_t kOperationCount = static_cast<size_t>(Operation::kEndpoint) + 1;
+inline constexpr size_t kOperationCount = static_cast<size_t>(Operation::kVerifyBackup) + 1;
 
 /// A read that may return more entries than this, or passes more of them first, is not quick.
 inline constexpr uint64_t kMaxQuickEntries = 1'000;
@@ -46,6 +49,8 @@ inline constexpr std::array<OperationTraits, kOperationCount> kOperations = {{
 #define KV_OTHER(name, right, handler) {#name, Right::right, kQueued},
 #include "wire/operations.def"
     {"Endpoint", Right::kAdmin, kQueued},
+    {"ListBackups", Right::kAdmin, kQueued},
+    {"VerifyBackup", Right::kAdmin, kQueued},
 }};
 
 /// Returns whether the operation is a single call on data of a dataset. Others are about datasets as a whole,

@@ -215,6 +215,7 @@ class Connection : public std::enable_shared_from_this<Connection>, private Call
   size_t requests_ = 0;
   RequestHead head_;
   bool close_after_ = false;
+  Parameters parameters_;  // of the request whose body is read
   size_t max_body_ = 0;
   size_t max_values_ = 0;
   std::string body_;

@@ -13,6 +13,10 @@ inline constexpr size_t kMaxHeadBytes = size_t{16} << 10;
 inline constexpr size_t kMaxBodyBytes = size_t{20} << 20;
 /// The same for operations that anybody may ask for.
 inline constexpr size_t kMaxBodyOfAnybody = size_t{1} << 10;
+/// The body of a request that is a form, whose parameters take more memory than they are long.
+inline constexpr size_t kMaxFormBytes = size_t{64} << 10;
+/// The parameters of a request, in its target or its form.
+inline constexpr size_t kMaxParameters = 100;
 /// The values in a body, or in a line.
 inline constexpr size_t kMaxBodyValues = 1'000'000;
 /// The values in a body of an operation that anybody may ask for.

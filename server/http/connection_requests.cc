@@ -182,7 +182,7 @@ void Connection::OnOperation(Route route) {
   absl::Status status = call_->Identify();
   const bool for_anybody = route.operation->operation == Operation::kGetServer;
   if (status.ok() && !for_anybody) MarkKnown(call_->share());
-  max_body_ = for_anybody ? kMaxBodyOfAnybody : kMaxBodyBytes;
+  max_body_ = for_anybody ? kMaxBodyOfAnybody : route.operation->read ? kMaxFormBytes : kMaxBodyBytes;
   max_values_ = for_anybody ? kMaxValuesOfAnybody : kMaxBodyValues;
   if (status.ok()) status = route.error;
   if (status.ok() && route.request && head_.has_body())
@@ -193,6 +193,7 @@ void Connection::OnOperation(Route route) {
     if (!HoldBody(*call_, head_.content_length + kDecoded))
       return RefuseCall(MarkRefused(TooManyInFlightError()));
     body_.reserve(head_.content_length + kDecoded);
+    parameters_ = std::move(route.parameters);
     state_ = State::kBody;
     return Continue();
   }
@@ -274,9 +275,12 @@ bool Connection::AdvanceBody() {
 
 absl::Status Connection::ParseBody() {
   if (const auto& read = call_->served().read) {
-    const auto parameters = ParseForm(body_);
-    if (!parameters.ok()) return parameters.status();
-    auto request = read(*parameters);
+    auto form = ParseForm(body_);
+    if (!form.ok()) return form.status();
+    // Grafana adds parameters of its own to the address.
+    parameters_.insert(parameters_.end(), std::make_move_iterator(form->begin()),
+                       std::make_move_iterator(form->end()));
+    auto request = read(std::exchange(parameters_, {}));
     if (!request.ok()) return request.status();
     call_->SetRequest(*std::move(request));
     return absl::OkStatus();

@@ -69,7 +69,10 @@ absl::Status JsonCall::Admit(RequestSize size) {
   // A dataset that the operation does not read must not decide about the right to it.
   std::string dataset = HasDataset(served_.form) ? StringIn(request_, "dataset") : "";
   if (dataset.empty() && IsOnReports(operation_)) dataset = reports::kDefaultDataset;
-  const std::string report = IsOnReports(operation_) ? StringIn(request_, "report") : "";
+  std::string report = IsOnReports(operation_) ? StringIn(request_, "report") : "";
+  // A question about no report, with which tools ask whether anybody answers: who may read one may ask it.
+  if (report.empty() && served_.read && IsOnReports(operation_))
+    report = ReadableReport(principal_.get(), dataset);
   const bool operates_shards = operation_ == Operation::kOperateShards;
   if (operates_shards) SetWhat(DescribeShardCommand(request_));
   if (IsMany(request_, "limit") || IsMany(request_, "offset")) MarkAskingForMuch();
@@ -143,6 +146,7 @@ bool JsonCall::IsLong() const {
   switch (operation_) {
     case Operation::kCompact:
     case Operation::kCreateBackup:
+    case Operation::kVerifyBackup:
     case Operation::kQueryReport:
     case Operation::kCompactReport:
     case Operation::kMakeRollups:

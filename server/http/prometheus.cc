@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -120,6 +121,9 @@ JsonAnswer ReadQuery(const Parameters& parameters, bool range) {
 /// Reads a request about names or values, which may be about one series: match[].
 JsonAnswer ReadMatch(const Parameters& parameters) {
   const std::string match = Find(parameters, "match[]");
+  const auto matches = std::count_if(parameters.begin(), parameters.end(),
+                                     [](const auto& parameter) { return parameter.first == "match[]"; });
+  if (matches > 1) return Wrong("match[]", "is given several times; ask for one series at a time");
   std::string report;
   if (!match.empty()) {
     const auto selector = promql::ParseSelector(match);
@@ -172,21 +176,27 @@ JsonAnswer ServeSeries(const ServedRequest& served) {
       {.start_ms = served.request["start"], .end_ms = served.request["end"], .step_ms = std::nullopt});
 }
 
-/// The call itself needs no right, since it lists what its caller may read.
-absl::Status CheckReport(const ServedRequest& served) {
+/// Looks whether there is the series that is named. The call itself needs no right, since it lists what its
+/// caller may read.
+absl::Status CheckMatch(const ServedRequest& served) {
   const auto report = ReportIn(served.request);
   if (!report) return absl::OkStatus();
-  return CheckRight(served.principal, served.request.value("dataset", std::string(reports::kDefaultDataset)),
-                    Right::kRead, *report);
+  auto status =
+      CheckRight(served.principal, served.request.value("dataset", std::string(reports::kDefaultDataset)),
+                 Right::kRead, *report);
+  if (!status.ok()) return status;
+  const auto selector = promql::ParseSelector(served.request["match"].get<std::string>());
+  if (!selector.ok()) return selector.status();
+  return promql::CheckSeries(*ReportsFor(served), *selector);
 }
 
 JsonAnswer ServeLabels(const ServedRequest& served) {
-  if (auto status = CheckReport(served); !status.ok()) return status;
+  if (auto status = CheckMatch(served); !status.ok()) return status;
   return promql::LabelNames(*ReportsFor(served), ReportIn(served.request));
 }
 
 JsonAnswer ServeLabelValues(const ServedRequest& served) {
-  if (auto status = CheckReport(served); !status.ok()) return status;
+  if (auto status = CheckMatch(served); !status.ok()) return status;
   const std::string label = served.request.value("label", "");
   const auto reports = ReportsFor(served);
   if (label == "__name__") return promql::SeriesNames(*reports, ReportIn(served.request), kMostNames);

@@ -133,6 +133,7 @@ Route FindPrometheus(std::string_view method, const Target& target) {
   for (size_t i = 2; i < target.path.size(); ++i) name += (i == 2 ? "" : "/") + target.path[i];
   // Any label, which is a part of the path.
   if (target.path.size() == 5 && target.path[2] == "label" && target.path[4] == "values") {
+    if (method != kGet) return WrongMethod(kGet);
     parameters.emplace_back("label", target.path[3]);
     name = kLabelValues;
   }
@@ -147,9 +148,7 @@ Route FindPrometheus(std::string_view method, const Target& target) {
   route.kind = Route::Kind::kOperation;
   route.operation = &found->second;
   if (method == kPost) {
-    // A form in the body has all of them.
-    if (!parameters.empty())
-      return ErrorRoute(absl::InvalidArgumentError("query: a POST has its parameters in its body"));
+    route.parameters = std::move(parameters);
     return route;
   }
   auto request = found->second.read(parameters);

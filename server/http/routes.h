@@ -28,6 +28,7 @@ struct Route {
   Kind kind = Kind::kError;
   const JsonOperation* operation = nullptr;
   std::optional<Json> request;  ///< Of a GET: its fields.
+  Parameters parameters;        ///< Of a POST of a form: those in its target.
   const ConsoleFile* file = nullptr;
   int status = 0;          ///< Of an error, for HTTP.
   absl::Status error;      ///< Of an operation: what is wrong with its request.

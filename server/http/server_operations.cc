@@ -129,6 +129,21 @@ JsonAnswer OperateShards(const ServedRequest& served) {
   return Json{{"answer", *std::move(answer)}, {"lines", std::move(lines)}};
 }
 
+/// The most backups that are listed at once.
+constexpr uint64_t kMostBackups = 1'000;
+
+Json BackupToJson(const Backups::Made& made) {
+  return {{"backup", made.id},
+          {"url", made.url},
+          {"began_ms", made.began_ms},
+          {"finished_ms", made.finished_ms},
+          {"bytes", made.bytes},
+          {"files", made.files},
+          {"units", made.units},
+          {"sent_bytes", made.sent_bytes},
+          {"sent_objects", made.sent_objects}};
+}
+
 JsonAnswer CreateBackup(const ServedRequest& served) {
   const std::string dataset = served.fields.OptionalString("dataset").value_or("");
   if (auto status = served.fields.Finish(); !status.ok()) return status;
@@ -136,15 +151,38 @@ JsonAnswer CreateBackup(const ServedRequest& served) {
   if (!backups.ok()) return backups.status();
   const auto made = (*backups)->CreateBackup(dataset, served.progress);
   if (!made.ok()) return made.status();
-  return Json{{"backup", made->id},
-              {"url", made->url},
-              {"began_ms", made->began_ms},
-              {"finished_ms", made->finished_ms},
-              {"bytes", made->bytes},
-              {"files", made->files},
-              {"units", made->units},
-              {"sent_bytes", made->sent_bytes},
-              {"sent_objects", made->sent_objects}};
+  return BackupToJson(*made);
+}
+
+JsonAnswer ListBackups(const ServedRequest& served) {
+  const std::string dataset = served.fields.OptionalString("dataset").value_or("");
+  const uint64_t limit = served.fields.OptionalUint("limit", 1, kMostBackups).value_or(100);
+  if (auto status = served.fields.Finish(); !status.ok()) return status;
+  const auto backups = BackupsOf(served.core);
+  if (!backups.ok()) return backups.status();
+  const auto listed = (*backups)->ListBackups(dataset, limit);
+  if (!listed.ok()) return listed.status();
+  Json list = Json::array();
+  for (const Backups::Made& made : listed->backups) list.push_back(BackupToJson(made));
+  return Json{{"url", listed->url},
+              {"backups", std::move(list)},
+              {"unreadable", listed->unreadable},
+              {"more", listed->more}};
+}
+
+JsonAnswer VerifyBackup(const ServedRequest& served) {
+  const std::string dataset = served.fields.OptionalString("dataset").value_or("");
+  const std::string id = served.fields.OptionalString("backup").value_or("");
+  const bool deep = served.fields.OptionalBool("deep").value_or(false);
+  if (auto status = served.fields.Finish(); !status.ok()) return status;
+  const auto backups = BackupsOf(served.core);
+  if (!backups.ok()) return backups.status();
+  const auto verified = (*backups)->VerifyBackup(dataset, id, deep, served.progress);
+  if (!verified.ok()) return verified.status();
+  return Json{{"backup", verified->id},
+              {"objects", verified->objects},
+              {"read_bytes", verified->read_bytes},
+              {"problems", verified->problems}};
 }
 
 /// Reads whether the map of mod shards is asked for.
@@ -240,6 +278,23 @@ std::vector<JsonOperation> ServerOperations() {
                            RequiredField("units", "Uint"), RequiredField("sent_bytes", "Uint"),
                            RequiredField("sent_objects", "Uint")}},
        .serve = &CreateBackup},
+      {.name = "list_backups",
+       .operation = Operation::kListBackups,
+       .form = {.summary = "Returns the newest backups of the embedded store, or of one dataset",
+                .get = "/v1/backups",
+                .request = {OptionalField("dataset", "Text"), OptionalField("limit", "Uint")},
+                .answer = {RequiredField("url", "Text"), RequiredField("backups", "Backups"),
+                           RequiredField("unreadable", "Texts"), RequiredField("more", "Flag")}},
+       .serve = &ListBackups},
+      {.name = "verify_backup",
+       .operation = Operation::kVerifyBackup,
+       .form = {.summary =
+                    "Looks whether a backup is whole, the newest if none is named; \"deep\" reads all of it",
+                .request = {OptionalField("dataset", "Text"), OptionalField("backup", "Text"),
+                            OptionalField("deep", "Flag")},
+                .answer = {RequiredField("backup", "Text"), RequiredField("objects", "Uint"),
+                           RequiredField("read_bytes", "Uint"), RequiredField("problems", "Texts")}},
+       .serve = &VerifyBackup},
       {.name = "operate_shards",
        .operation = Operation::kOperateShards,
        .form = {.summary =

@@ -1,6 +1,10 @@
 #include "server/http/target.h"
 
+#include <fmt/format.h>
+
 #include <optional>
+
+#include "server/http/connection_limits.h"
 
 namespace kvstore::server {
 namespace {
@@ -84,6 +88,8 @@ absl::StatusOr<Parameters> ParseForm(std::string_view text) {
     auto value =
         Unescaped(equals == std::string_view::npos ? "" : one.substr(equals + 1), /*plus_is_space=*/true);
     if (!name || !value) return BadEscape("query");
+    if (parameters.size() == kMaxParameters)
+      return absl::InvalidArgumentError(fmt::format("query: has more than {} parameters", kMaxParameters));
     parameters.emplace_back(*std::move(name), *std::move(value));
   }
   return parameters;

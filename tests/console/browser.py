@@ -28,7 +28,7 @@ class Browser:
         for word in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", f"--window-size={width},1000",
                      "--lang=en", "--no-first-run", "--disable-extensions", "--disable-background-networking"):
             options.add_argument(word)
-        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
         self.driver = webdriver.Chrome(service=Service(shutil.which("chromedriver")), options=options)
         self.driver.set_script_timeout(PATIENCE_S)
         self.url = url

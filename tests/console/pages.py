@@ -180,6 +180,15 @@ def mappings(browser):
     browser.see("There are no such entries.")
 
 
+def consumers(browser):
+    browser.go("#/datasets/followed")
+    browser.see("Who follows its changes", "search")
+    check(browser, "consumers")
+    command = browser.act("Drop", within="//table[caption='Consumers']")
+    assert command == "kv consumers drop followed search", command
+    browser.see("Nobody has said so.")
+
+
 def reports(browser):
     browser.go("#/reports")
     browser.click("visits")
@@ -243,6 +252,19 @@ def migrations(browser):
     browser.click("events", within="//table")
     browser.act("Cancel", confirm="events", within="//main")
     browser.until(lambda: browser.has("//span[normalize-space()='aborted']") or "does not migrate" in browser.text(), "the end of the migration")
+    # The two ways to end one that has cut over: everything as it was, or the source gone.
+    for end, phase, backend in (("Roll back", "aborted", "rocksdb"), ("Finish", "finished", "mysql")):
+        browser.go("#/migrations/boards")
+        browser.act("Migrate", {"To the backend": "mysql"})
+        browser.act("Start")
+        browser.see("the copy is kept current")
+        browser.act("Cut over", confirm="boards")
+        browser.see("the way back is open")
+        command = browser.act(end, confirm="boards", within="//main")
+        assert command == f"kv migrate {end.lower().replace(' ', '')} boards", command
+        browser.until(lambda phase=phase: browser.has(f"//span[normalize-space()='{phase}']") or "does not migrate" in browser.text(), "the end of the migration")
+        browser.go("#/datasets/boards")
+        browser.see(backend)
 
 
 def shards(browser):
@@ -255,6 +277,9 @@ def shards(browser):
     canvas.send_keys(Keys.ARROW_DOWN)
     browser.see("not open")
     check(browser, "shards")
+    command = browser.act("Open shards", {"First and last shard": "8-9", "Host that accepts the writes": SETUP["master"],
+                                          "Host that replicates from it": SETUP["slave"]}, confirm="open", plan="")
+    assert command == f"kv shards open --range 8-9 --master {SETUP['master']} --slave {SETUP['slave']}", command
     command = browser.act("Move shards", {"First and last shard": "4-7", "The pair that gets them": SETUP["other_pair"]}, confirm="move", plan="")
     assert command == f"kv shards move --range 4-7 --to {SETUP['other_pair']}", command
     browser.find(f"//table//td[normalize-space()={literal(SETUP['other_pair'].split(',')[0])}]")
@@ -269,6 +294,14 @@ def backups(browser):
     browser.see("Make a backup")
     browser.act("Make a backup")
     browser.see("The last backup")
+    first = "(//table[caption='Backups that there are']//tbody/tr)[1]"
+    command = browser.act("Verify", within=first, ticks=["Read everything"])
+    assert command.startswith("kv backup verify --backup 2") and command.endswith(" --deep"), command
+    browser.fill("Of the dataset", "events")
+    browser.click("Show")
+    browser.see("There are none.", "kv backup list --dataset events")
+    browser.act("Make a backup", {"Dataset": "events"})
+    browser.find(first)
     check(browser, "backups")
 
 
@@ -341,7 +374,7 @@ def hidden(browser):
     browser.driver.execute_script("window.fetch = window.honest;")
 
 
-STEPS = [sign_in, overview, datasets, hidden, rows, objects, mappings, reports, migrations, shards, backups, fewer_rights, trouble]
+STEPS = [sign_in, overview, datasets, hidden, rows, objects, mappings, consumers, reports, migrations, shards, backups, fewer_rights, trouble]
 
 
 def main():

@@ -70,6 +70,8 @@ class ConsolePages : public MoveTest {
                                             {"click", "older", 1'600'000'000'000}};
       EXPECT_OK(store->PutRow("events", fmt::format("user:{}", i), cells, {}).status());
     }
+    EXPECT_OK(store->CreateDataset({.name = "followed", .keep_changes_ms = 3'600'000}));
+    EXPECT_OK(store->SetConsumer("followed", "search", kChangesFromBegin));
     const uint64_t pin = *store->CreateObject("pins", R"({"title": "chair"})", {});
     EXPECT_OK(store->AddMapping("boards", pin, pin, 1));
     EXPECT_OK(store->CreateDataset({.name = "reports", .max_versions = 0}));
@@ -89,6 +91,7 @@ class ConsolePages : public MoveTest {
     EXPECT_OK(reports->Write(batch, {}).status());
     return {{"url", fmt::format("http://127.0.0.1:{}/", http_port_)},
             {"board", std::to_string(pin)},
+            {"master", first_.host_a().ToString()},
             {"slave", first_.host_b().ToString()},
             {"other_pair", second_.host_a().ToString() + "," + second_.host_b().ToString()}};
   }

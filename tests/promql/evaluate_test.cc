@@ -67,16 +67,22 @@ TEST_F(EvaluateTest, AValueIsMadeOfTheStepBeforeItsTime) {
   EXPECT_EQ(result[1]["values"][2][1], "200");
 }
 
-TEST_F(EvaluateTest, StepsBeginWhereTheQueryDoes) {
-  // Seven hours do not divide a day, and the query begins at no round time.
-  const int64_t start = kBegin + 30 * kHour + 1'234'000;
-  const Json result =
-      Result("count(visits:views)", {.start_ms = start, .end_ms = start + 8 * kHour, .step_ms = 7 * kHour});
-  ASSERT_EQ(result.size(), 1u);
-  EXPECT_EQ(result[0]["metric"], Json::object());
-  EXPECT_EQ(result[0]["values"],
-            Json::array({Json::array({static_cast<double>(start) / 1000, "14"}),
-                         Json::array({static_cast<double>(start + 7 * kHour) / 1000, "14"})}));
+TEST_F(EvaluateTest, TimesAreMultiplesOfTheStep) {
+  // Also of steps that do not divide a day, and where the query begins at no round time.
+  for (const int64_t hours : {5, 7, 25}) {
+    const int64_t step = hours * kHour;
+    const int64_t start = kBegin + 20 * kHour + 1'234'567;
+    const int64_t first = (start / step + 1) * step;
+    const Json result =
+        Result("count(visits:views)", {.start_ms = start, .end_ms = first + step - 1, .step_ms = step});
+    ASSERT_EQ(result.size(), 1u);
+    EXPECT_EQ(result[0]["metric"], Json::object());
+    const int64_t points = 2 * (first - std::max(first - step, kBegin)) / kHour;
+    EXPECT_EQ(result[0]["values"],
+              Json::array({Json::array({static_cast<double>(first) / 1000, std::to_string(points)})}));
+    EXPECT_TRUE(
+        Result("count(visits:views)", {.start_ms = first + 1, .end_ms = first + 2, .step_ms = step}).empty());
+  }
 }
 
 TEST_F(EvaluateTest, ASelectorAloneIsTheLastPointOfEachSeries) {

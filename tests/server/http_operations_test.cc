@@ -147,6 +147,8 @@ TEST_F(HttpOperationsTest, EachIsDone) {
   for (const auto& [operation, fields] :
        std::map<std::string, Json>{{"migrate", {{"dataset", "rows"}, {"command", "status"}}},
                                    {"create_backup", Json::object()},
+                                   {"list_backups", Json::object()},
+                                   {"verify_backup", {{"deep", true}}},
                                    {"operate_shards", {{"command", "status"}}},
                                    {"get_shard_map", {{"space", "mod"}}},
                                    {"list_shard_maps", Json::object()}}) {

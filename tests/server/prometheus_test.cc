@@ -73,6 +73,10 @@ TEST_F(PrometheusTest, APanel) {
   EXPECT_EQ(data, Json::parse(R"({"resultType": "matrix", "result": [{"metric": {"country": "DE"},
       "values": [[1767229200.0, "0"], [1767232800.0, "1"], [1767236400.0, "2"], [1767240000.0, "3"]]}]})"));
   EXPECT_EQ(Data(Get("query_range?" + body)), data);
+  // Grafana's custom parameters stand in the address, whatever the method.
+  EXPECT_EQ(Data(HttpClient(port()).Ask("POST", "/api/v1/query_range?dataset=reports", body, kForm)), data);
+  ExpectError(HttpClient(port()).Ask("POST", "/api/v1/query_range?dataset=others", body, kForm), 404,
+              "not_found", "visits");
   EXPECT_EQ(Data(Get("query_range?query=sum(visits:views)&start=2026-01-01T01:00:00Z&end=2026-01-01T02:00:00."
                      "000Z&step=1h"))["result"][0]["values"]
                 .size(),
@@ -117,6 +121,17 @@ TEST_F(PrometheusTest, MistakesHaveItsForm) {
   ExpectError(Get("query?query=visits:views&time=1e300"), 400, "bad_data", "time: ");
   ExpectError(Get("query?query=visits:nothing&time=1767312000"), 404, "not_found", "nothing");
   ExpectError(Get("series"), 400, "bad_data", "match[]");
+  ExpectError(Get("series?match%5B%5D=a:b&match%5B%5D=visits:views"), 400, "bad_data", "several times");
+  ExpectError(Get("labels?match%5B%5D=visits:nothing"), 404, "not_found", "nothing");
+  ExpectError(Get("labels?match%5B%5D=visits:views%7Bcity%3D%22x%22%7D"), 400, "bad_data", "'city'");
+  ExpectError(Get("query?query=" + std::string(400, '9')), 400, "bad_data", "query: ");
+  // What a form becomes takes more memory than it is long.
+  std::string many;
+  for (int i = 0; i < 101; ++i) many += "a&";
+  ExpectError(HttpClient(port()).Ask("POST", "/api/v1/query", many, kForm), 400, "bad_data",
+              "100 parameters");
+  EXPECT_EQ(HttpClient(port()).Ask("POST", "/api/v1/metadata", std::string(70'000, 'a'), kForm).status, 413);
+  EXPECT_EQ(HttpClient(port()).Ask("POST", "/api/v1/label/country/values", "", kForm).status, 405);
   EXPECT_EQ(Get("rules").status, 404);
   EXPECT_EQ(HttpClient(port()).Ask("DELETE", "/api/v1/query").status, 405);
 }
@@ -133,6 +148,11 @@ TEST_F(PrometheusTest, ACallerSeesTheReportsThatItMayRead) {
   const HttpHeaders chart = {{"Authorization", "Bearer chart"}};
   EXPECT_EQ(Data(Get("label/__name__/values", chart)), Json::parse(R"(["visits:views"])"));
   EXPECT_EQ(Data(Get("query?query=sum(visits:views%5B1d%5D)&time=1767312000", chart))["result"].size(), 1u);
+  // With which Grafana looks whether anybody answers.
+  HttpHeaders form = chart;
+  form.insert(kForm.begin(), kForm.end());
+  EXPECT_EQ(Data(HttpClient(port()).Ask("POST", "/api/v1/query", "query=1%2B1&time=4", form))["result"][1],
+            "2");
   ExpectError(Get("query?query=sum(secret:views%5B1d%5D)&time=1767312000", chart), 403, "execution", "right");
   ExpectError(Get("series?match%5B%5D=secret:views", chart), 403, "execution", "right");
   for (const char* target :
