@@ -145,8 +145,8 @@ async function migrationsNeed(signal) {
 
 function Needs() {
   // While ZooKeeper is away a list takes long, and the figures say so at once.
-  const figures = usePoll(figuresNeed, 10_000);
-  const migrations = usePoll(migrationsNeed, 15_000);
+  const figures = usePoll(figuresNeed, 30_000);
+  const migrations = usePoll(migrationsNeed, 30_000);
   const needs = [...(figures.data || []), ...(migrations.data || [])];
   const known = figures.data && migrations.data;
   return html`<section class="panel"><h2>What needs somebody</h2><${Problem} error=${figures.error || migrations.error} />
