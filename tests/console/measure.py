@@ -20,6 +20,8 @@ import urllib.parse
 
 from selenium.webdriver.common.by import By
 
+sys.dont_write_bytecode = True  # nothing is left beside the sources
+
 from browser import Browser
 
 DATASETS = 1_000

@@ -13,6 +13,8 @@ import traceback
 
 from selenium.webdriver.common.keys import Keys
 
+sys.dont_write_bytecode = True  # nothing is left beside the sources
+
 from browser import Browser, literal
 
 FOLDER = pathlib.Path(sys.argv[1])
