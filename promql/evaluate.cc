@@ -8,8 +8,6 @@
 #include <set>
 #include <utility>
 
-#include "absl/time/time.h"
-
 namespace kvstore::promql {
 namespace {
 

@@ -46,6 +46,16 @@ const Named* Find(const std::array<Named, size>& all, std::string_view name) {
   return found == all.end() ? nullptr : &*found;
 }
 
+/// Returns the number that a token is; nothing if it is none, or does not fit.
+template <typename Value>
+std::optional<Value> NumberOf(const Token& token) {
+  Value value = 0;
+  const char* const end = token.text.data() + token.text.size();
+  const auto read = std::from_chars(token.text.data(), end, value);
+  if (token.kind != Token::Kind::kNumber || read.ec != std::errc() || read.ptr != end) return std::nullopt;
+  return value;
+}
+
 /// Divides a regular expression into the texts that it matches, where it is one of: "a|b", ".*", ".+".
 absl::StatusOr<std::optional<std::vector<std::string>>> Alternatives(std::string_view expression) {
   if (expression == ".*" || expression == ".+") return std::nullopt;
@@ -112,21 +122,16 @@ class Parser {
         "nothing may follow; a report answers one selector with one aggregation, and no arithmetic, which "
         "the console has");
   }
-  bool FollowedByParenthesis() const {
-    const Token& next = tokens_[std::min(at_ + 1, tokens_.size() - 1)];
-    return next.kind == Token::Kind::kMark && next.text == "(";
-  }
+  const Token& Second() const { return tokens_[std::min(at_ + 1, tokens_.size() - 1)]; }
+  bool FollowedByParenthesis() const { return Second().kind == Token::Kind::kMark && Second().text == "("; }
 
   absl::Status ReadExpression(Expression& expression) {
     if (IsName("topk") && FollowedByParenthesis()) {
       Take();
       Take();
       const Token count = Take();
-      uint64_t top = 0;
-      const char* const end = count.text.data() + count.text.size();
-      const auto read = std::from_chars(count.text.data(), end, top);
-      if (count.kind != Token::Kind::kNumber || read.ec != std::errc() || read.ptr != end || top < 1 ||
-          top > kMostTop)
+      const auto top = NumberOf<uint64_t>(count);
+      if (!top || *top < 1 || *top > kMostTop)
         return Error(count, fmt::format("topk needs a whole number from 1 to {}", kMostTop));
       if (auto status = Expect(","); !status.ok()) return status;
       if (auto status = ReadAggregation(expression); !status.ok()) return status;
@@ -144,10 +149,8 @@ class Parser {
       return Expect(")");
     }
     const Token name = Next();
-    const bool calls =
-        name.kind == Token::Kind::kName &&
-        (FollowedByParenthesis() || tokens_[std::min(at_ + 1, tokens_.size() - 1)].text == "by" ||
-         tokens_[std::min(at_ + 1, tokens_.size() - 1)].text == "without");
+    const bool calls = name.kind == Token::Kind::kName &&
+                       (FollowedByParenthesis() || Second().text == "by" || Second().text == "without");
     const Named* const over_series = calls ? Find(kAggregations, name.text) : nullptr;
     const bool is_quantile = calls && name.text == "quantile";
     if (over_series == nullptr && !is_quantile) {
@@ -160,13 +163,9 @@ class Parser {
     if (auto status = Expect("("); !status.ok()) return status;
     if (is_quantile) {
       const Token share = Take();
-      double part = -1;
-      const char* const end = share.text.data() + share.text.size();
-      const auto read = std::from_chars(share.text.data(), end, part);
-      if (share.kind != Token::Kind::kNumber || read.ec != std::errc() || read.ptr != end ||
-          !(part >= 0 && part <= 1))
-        return Error(share, "quantile needs a number from 0 to 1");
-      expression.function = {.kind = Kind::kPercentile, .percentile = part * 100};
+      const auto part = NumberOf<double>(share);
+      if (!part || *part < 0 || *part > 1) return Error(share, "quantile needs a number from 0 to 1");
+      expression.function = {.kind = Kind::kPercentile, .percentile = *part * 100};
       if (auto status = Expect(","); !status.ok()) return status;
     } else {
       expression.function = {.kind = over_series->kind};
@@ -326,12 +325,9 @@ std::optional<double> ParseSum(std::string_view query) {
   double sum = 0;
   double sign = 1;
   for (size_t i = 0;; i += 2) {
-    double value = 0;
-    const Token& number = (*tokens)[i];
-    const char* const end = number.text.data() + number.text.size();
-    const auto read = std::from_chars(number.text.data(), end, value);
-    if (number.kind != Token::Kind::kNumber || read.ec != std::errc() || read.ptr != end) return std::nullopt;
-    sum += sign * value;
+    const auto value = NumberOf<double>((*tokens)[i]);
+    if (!value) return std::nullopt;
+    sum += sign * *value;
     const Token& next = (*tokens)[i + 1];
     if (next.kind == Token::Kind::kEnd) return sum;
     if (next.text != "+" && next.text != "-") return std::nullopt;

@@ -41,13 +41,19 @@ absl::Status Wrong(std::string_view name, std::string_view problem) {
   return absl::InvalidArgumentError(fmt::format("{}: {}", name, problem));
 }
 
+/// Returns the number that a text is; nothing if it is none.
+std::optional<double> NumberIn(const std::string& text) {
+  double number = 0;
+  const char* const end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, number);
+  if (read.ec != std::errc() || read.ptr != end) return std::nullopt;
+  return number;
+}
+
 /// Reads a time: seconds since 1970, perhaps with a fraction, or RFC 3339.
 absl::StatusOr<int64_t> ReadTime(std::string_view name, const std::string& text) {
-  double seconds = 0;
-  const char* const end = text.data() + text.size();
-  const auto read = std::from_chars(text.data(), end, seconds);
-  if (read.ec == std::errc() && read.ptr == end) {
-    const double ms = std::round(seconds * 1'000);
+  if (const auto seconds = NumberIn(text)) {
+    const double ms = std::round(*seconds * 1'000);
     if (ms >= 0 && ms <= static_cast<double>(kMaxTimeMs)) return static_cast<int64_t>(ms);
     return Wrong(name, "must be from 1970 to 9999");
   }
@@ -58,12 +64,9 @@ absl::StatusOr<int64_t> ReadTime(std::string_view name, const std::string& text)
 
 /// Reads a stretch of time: seconds, perhaps with a fraction, or as in PromQL.
 absl::StatusOr<int64_t> ReadStep(const std::string& text) {
-  double seconds = 0;
-  const char* const end = text.data() + text.size();
-  const auto read = std::from_chars(text.data(), end, seconds);
-  if (read.ec == std::errc() && read.ptr == end) {
-    if (seconds > 0 && seconds < 1e10) return static_cast<int64_t>(std::round(seconds * 1'000));
-    return Wrong("step", "must be more than 0 seconds");
+  if (const auto seconds = NumberIn(text)) {
+    if (*seconds > 0 && *seconds < 1e10) return static_cast<int64_t>(std::round(*seconds * 1'000));
+    return Wrong("step", "must be more than 0 seconds, and less than 10,000,000,000");
   }
   const auto ms = promql::ParseDurationMs(text);
   if (!ms.ok()) return Wrong("step", std::string(ms.status().message()));
@@ -144,8 +147,13 @@ std::optional<std::string> ReportIn(const Json& request) {
   return request["report"].get<std::string>();
 }
 
+/// The dataset that has the reports.
+std::string DatasetIn(const Json& request) {
+  return request.value("dataset", std::string(reports::kDefaultDataset));
+}
+
 std::unique_ptr<reports::Reports> ReportsFor(const ServedRequest& served) {
-  return served.reports_of(served.request.value("dataset", std::string(reports::kDefaultDataset)));
+  return served.reports_of(DatasetIn(served.request));
 }
 
 JsonAnswer ServeQuery(const ServedRequest& served) {
@@ -181,9 +189,7 @@ JsonAnswer ServeSeries(const ServedRequest& served) {
 absl::Status CheckMatch(const ServedRequest& served) {
   const auto report = ReportIn(served.request);
   if (!report) return absl::OkStatus();
-  auto status =
-      CheckRight(served.principal, served.request.value("dataset", std::string(reports::kDefaultDataset)),
-                 Right::kRead, *report);
+  auto status = CheckRight(served.principal, DatasetIn(served.request), Right::kRead, *report);
   if (!status.ok()) return status;
   const auto selector = promql::ParseSelector(served.request["match"].get<std::string>());
   if (!selector.ok()) return selector.status();

@@ -22,13 +22,13 @@ def literal(text):
 
 
 class Browser:
-    def __init__(self, url, width=1280):
+    def __init__(self, url, width=1280, keeps_requests=False):
         options = Options()
         options.binary_location = shutil.which("chromium")
         for word in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", f"--window-size={width},1000",
                      "--lang=en", "--no-first-run", "--disable-extensions", "--disable-background-networking"):
             options.add_argument(word)
-        options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL"} | ({"performance": "ALL"} if keeps_requests else {}))
         self.driver = webdriver.Chrome(service=Service(shutil.which("chromedriver")), options=options)
         self.driver.set_script_timeout(PATIENCE_S)
         self.url = url

@@ -95,7 +95,7 @@ def paging(browser, rounds):
 
 def requests_of_a_minute(url):
     """The requests of an open overview within a minute, with their times."""
-    browser = Browser(url)
+    browser = Browser(url, keeps_requests=True)
     browser.see("The last minute")
     browser.driver.get_log("performance")
     begin = time.monotonic()

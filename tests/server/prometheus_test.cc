@@ -1,12 +1,11 @@
-#include <fstream>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "reports/reports.h"
-#include "server/call/access.h"
 #include "tests/server/http_fixture.h"
+#include "tests/server/token_list.h"
 #include "tests/support/temp_dir.h"
 
 /// Prometheus' HTTP API over reports: the requests that Grafana makes, as pkg/promlib of its sources writes
@@ -138,9 +137,7 @@ TEST_F(PrometheusTest, MistakesHaveItsForm) {
 
 TEST_F(PrometheusTest, ACallerSeesTheReportsThatItMayRead) {
   const testing::TempDir dir;
-  std::ofstream(dir / "tokens.json") << R"({"tokens": [{"name": "chart", "sha256": ")"
-                                     << server::TokenDigest("chart")
-                                     << R"(", "rights": {"reports/visits": "read"}}]})";
+  testing::WriteTokenList(dir / "tokens.json", {{"chart", R"({"reports/visits": "read"})"}});
   ServerOptions options = Options();
   options.tokens = dir / "tokens.json";
   Serve(options);
