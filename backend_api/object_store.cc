@@ -1,9 +1,15 @@
 #include "backend_api/object_store.h"
 
+#include <fmt/format.h>
+
 #include "backend_api/batch_bytes.h"
 #include "kvstore_api/call_scope.h"
 
 namespace kvstore {
+
+absl::Status InactiveObjectError(uint64_t id) {
+  return absl::NotFoundError(fmt::format("object_id: object {} is deleted (\"active\": false)", id));
+}
 
 std::vector<absl::StatusOr<Object>> ObjectStore::GetMany(std::span<const uint64_t> ids,
                                                          const ObjectReadOptions& options) {

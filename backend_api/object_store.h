@@ -19,6 +19,9 @@ struct ObjectScanPage {
   std::optional<uint64_t> next;  ///< The lowest ID that was not looked at; none at the end of the range.
 };
 
+/// The NOT_FOUND of an object that was deleted softly, for a call that does not ask for such objects.
+absl::Status InactiveObjectError(uint64_t id);
+
 /// The objects of one dataset in a backend. Thread-safe. The router has checked all arguments: IDs are valid
 /// and of the dataset's type, documents are JSON objects within the limits.
 class ObjectStore {

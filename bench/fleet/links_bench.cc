@@ -15,6 +15,8 @@ using mysql::Space;
 using mysql::Sql;
 
 constexpr size_t kThreads = 8;
+/// More links than any node has.
+constexpr uint64_t kCounted = 65'536;
 
 /// Nodes on the first host, with their links.
 Graph MakeGraph(MySqlFixture& fixture, const std::string& name) {
@@ -74,6 +76,8 @@ class RawClient {
         break;
       case GraphOp::kCountLinks:
         on.count->setUInt64(1, node);
+        on.count->setUInt64(2, 0);
+        on.count->setUInt64(3, kCounted);
         Read(*on.count);
         break;
       case GraphOp::kDeleteLink:
@@ -155,6 +159,7 @@ absl::StatusOr<Report> BenchLinks(const MySqlBenchOptions& options) {
           }
         }
       });
+  fixture.AddCacheFigures(report);
   return report;
 }
 

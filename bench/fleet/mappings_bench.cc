@@ -83,6 +83,7 @@ absl::StatusOr<Report> BenchMappings(const MySqlBenchOptions& options) {
     after.setUInt64(3, last.sequence);
     after.setUInt64(4, last.to);
     after.setUInt64(5, kPage + 1);
+    after.setUInt64(6, 0);
     return read(after);
   });
   report.growth.push_back(CompareGrowth(
@@ -94,6 +95,7 @@ absl::StatusOr<Report> BenchMappings(const MySqlBenchOptions& options) {
         return uint64_t{1};
       },
       nullptr);
+  fixture.AddCacheFigures(report);
   return report;
 }
 

@@ -54,9 +54,7 @@ absl::Status NoObjectError(uint64_t id) {
 
 /// Returns the object, or NOT_FOUND if it is softly deleted and the call does not ask for such objects.
 absl::StatusOr<Object> Visible(Object object, bool include_inactive) {
-  if (!include_inactive && IsInactive(object.data)) {
-    return absl::NotFoundError(fmt::format("object_id: object {} is deleted (\"active\": false)", object.id));
-  }
+  if (!include_inactive && IsInactive(object.data)) return InactiveObjectError(object.id);
   return object;
 }
 

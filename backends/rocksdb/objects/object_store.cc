@@ -34,9 +34,7 @@ absl::Status NoObjectError(uint64_t id) {
 /// Decodes a stored object; NOT_FOUND if it is inactive and the caller does not want such objects.
 absl::StatusOr<Object> DecodeVisible(uint64_t id, std::string_view stored, bool include_inactive) {
   auto object = DecodeObject(id, stored);
-  if (object.ok() && !include_inactive && (stored[0] & kInactive) != 0) {
-    return absl::NotFoundError(fmt::format("object_id: object {} is deleted (\"active\": false)", id));
-  }
+  if (object.ok() && !include_inactive && (stored[0] & kInactive) != 0) return InactiveObjectError(id);
   return object;
 }
 
