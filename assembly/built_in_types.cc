@@ -1,6 +1,7 @@
 #include "assembly/built_in_types.h"
 
 #include "assembly/backend_type.h"
+#include "assembly/cached_type.h"
 #include "assembly/mysql_type.h"
 #include "assembly/remote_type.h"
 #include "assembly/rocksdb_type.h"
@@ -13,6 +14,7 @@ const BackendTypes& BuiltInBackendTypes() {
       RocksDbType(),
       MySqlType(),
       RemoteType(),
+      CachedType(),
   };
   return kTypes;
 }

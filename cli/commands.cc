@@ -43,6 +43,7 @@ void AddCommands(CLI::App& app, Globals& globals) {
   AddMigrateCommands(app, globals);
   AddStatCommand(app, globals);
   AddConfigCommands(app, globals);
+  AddCacheCommands(app, globals);
   AddBackupCommands(app, globals);
   AddRepairCommand(app, globals);
   AddBenchCommand(app, globals);

@@ -30,6 +30,7 @@ void AddMigrateCommands(CLI::App& app, Globals& globals);
 void AddStatCommand(CLI::App& app, Globals& globals);
 void AddConfigCommands(CLI::App& app, Globals& globals);
 void AddBenchCommand(CLI::App& app, Globals& globals);
+void AddCacheCommands(CLI::App& app, Globals& globals);
 void AddBackupCommands(CLI::App& app, Globals& globals);
 void AddRepairCommand(CLI::App& app, Globals& globals);
 void AddCompletionCommand(CLI::App& app);

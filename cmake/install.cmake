@@ -8,6 +8,9 @@ set(store_libraries kv_shardmap kv_catalog kv_router kv_backend_remote kv_assemb
 if(KV_WITH_ZOOKEEPER)
   list(APPEND store_libraries kv_coordination)
 endif()
+if(KV_WITH_CACHES)
+  list(APPEND store_libraries kv_cached_servers kv_cached_protocol kv_backend_cached)
+endif()
 if(KV_WITH_ROCKSDB)
   list(APPEND store_libraries kv_rocksdb_engine kv_rocksdb_rows kv_rocksdb_objects kv_rocksdb_units kv_backend_rocksdb)
 endif()
@@ -53,7 +56,7 @@ configure_package_config_file(cmake/KVStoreConfig.cmake.in ${PROJECT_BINARY_DIR}
                               INSTALL_DESTINATION ${config_folder})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/KVStoreConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/KVStoreConfig.cmake ${PROJECT_BINARY_DIR}/KVStoreConfigVersion.cmake
-              cmake/FindIsal.cmake cmake/FindZooKeeper.cmake cmake/FindMySqlConnector.cmake
+              cmake/FindHiredis.cmake cmake/FindIsal.cmake cmake/FindZooKeeper.cmake cmake/FindMySqlConnector.cmake
         DESTINATION ${config_folder})
 
 set(CPACK_GENERATOR DEB)

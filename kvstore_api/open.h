@@ -20,6 +20,7 @@ namespace kvstore {
 inline constexpr char kRocksDb[] = "rocksdb";  ///< The embedded engine; configured by RocksDbOptions.
 inline constexpr char kMySql[] = "mysql";      ///< Sharded MySQL servers; configured by MySqlFleetOptions.
 inline constexpr char kRemote[] = "remote";    ///< Another KVStore server; configured by RemoteServer.
+inline constexpr char kCached[] = "cached";    ///< Caches in front of a backend; configured by CacheOptions.
 
 /// The embedded engine, which keeps its data in OpenOptions::data. A store has at most one such backend.
 struct RocksDbOptions {
@@ -59,6 +60,25 @@ struct RemoteServer {
   ConnectOptions options;  ///< The store sets ConnectOptions::backend itself where the catalog is shared.
 };
 
+/// Cache servers in front of a backend, which is the inner one with the name "of". They answer reads of
+/// objects and of mappings; writes go through to the backend. No read returns what a write has replaced that
+/// was acknowledged before the read began. Which servers are used is kept in ZooKeeper, so
+/// OpenOptions::coordination must be set; docs/caches.md has the whole.
+struct CacheOptions {
+  /// "host:port" of memcached servers, which cache objects. None: objects are not cached.
+  std::vector<std::string> memcached;
+  /// "host:port" of Redis servers, which cache the first pages of mappings, and their counts.
+  std::vector<std::string> redis;
+  Login redis_login;           ///< Empty: Redis asks for none. Without a user: the default one.
+  uint32_t ttl_s = 3'600;      ///< A cached value is forgotten after this, 1..43,200.
+  uint32_t timeout_ms = 250;   ///< How long a cache server may take to answer, 1..60,000.
+  uint32_t connections = 16;   ///< To each cache server, 1..1,000.
+  uint32_t lease_ms = 10'000;  ///< A process without ZooKeeper stops to use caches after this, 100..600,000.
+  /// For how long the caches of a server that has lost its memory are not read. Longer than any write takes,
+  /// also one whose process has died, 1..86,400.
+  uint32_t quarantine_s = 60;
+};
+
 /// One backend of a store: a place where datasets live.
 ///
 ///   {.name = "west", .type = kRemote, .options = RemoteServer{.address = "west:7400"}}
@@ -70,11 +90,12 @@ struct BackendConfig {
   /// any. Not empty, and unique in its list. The name of an inner backend is the field of the outer one that
   /// it stands for, such as "of".
   std::string name;
-  /// kRocksDb, kMySql or kRemote. A build that leaves an engine out (KV_WITH_...) refuses the engine's type.
+  /// kRocksDb, kMySql, kRemote or kCached. A build that leaves an engine out (KV_WITH_...) refuses the
+  /// engine's type.
   std::string type;
   /// The struct that belongs to the type (see the types above); empty: that struct with its defaults.
   std::any options = {};
-  /// The backends that this one stands in front of. The types above stand in front of none.
+  /// The backends that this one stands in front of: one of kCached, whose name is "of"; none of the others.
   std::vector<BackendConfig> inner = {};
 };
 

@@ -4,6 +4,7 @@
 
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "assembly/backend_config.h"
 #include "bench/backup/backup_bench.h"
@@ -98,7 +99,13 @@ struct Arguments {
           absl::InvalidArgumentError("--config: name a configuration with MySQL servers; ./dev up starts "
                                      "some, and prints the path of their configuration")};
     }
+    std::optional<BenchCaches> caches;
+    if (const auto cached = FindBackendOfType(options, kCached)) {
+      caches = BenchCaches{.options = OrFail(OptionsOf<CacheOptions>(*cached)),
+                           .coordination = *options.coordination};
+    }
     return {.fleet = *fleet,
+            .caches = std::move(caches),
             .rounds = rows.rounds,
             .seconds = rows.seconds,
             .compare = compare == "raw",

@@ -5,10 +5,14 @@
 #include <mysql_driver.h>
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 #include <utility>
 
 #include "assembly/mysql_backend.h"
+#include "backends/cached/protocol/guarded_server.h"
 #include "catalog/file_catalog.h"
+#include "coordination/zookeeper.h"
 
 namespace kvstore::bench {
 
@@ -20,7 +24,13 @@ absl::StatusOr<std::unique_ptr<MySqlFixture>> MySqlFixture::Open(const MySqlBenc
   if (!backend.ok()) return backend.status();
   fixture->fleet_ = &(*backend)->fleet();
   Router::Backends backends;
-  backends.emplace(kMySql, *std::move(backend));
+  std::unique_ptr<Backend> store = *std::move(backend);
+  if (options.caches) {
+    auto cached = fixture->Cached(std::move(store), *options.caches);
+    if (!cached.ok()) return cached.status();
+    store = *std::move(cached);
+  }
+  backends.emplace(kMySql, std::move(store));
   auto router = Router::Open(std::make_unique<FileCatalog>(fixture->folder_.path() / "catalog.json"),
                              std::move(backends), kMySql);
   if (!router.ok()) return router.status();
@@ -28,8 +38,60 @@ absl::StatusOr<std::unique_ptr<MySqlFixture>> MySqlFixture::Open(const MySqlBenc
   return fixture;
 }
 
+absl::StatusOr<std::unique_ptr<Backend>> MySqlFixture::Cached(std::unique_ptr<Backend> of,
+                                                              const BenchCaches& caches) {
+  // A list of servers of its own, which the benchmark alone uses, and so may trust soon.
+  CacheOptions options = caches.options;
+  options.lease_ms = 500;
+  options.quarantine_s = 1;
+  const std::string node =
+      cached::ViewNode(caches.coordination.root, fmt::format("kv_bench_{:x}", cached::RandomNumber()));
+  forget_caches_ = [coordination = caches.coordination, node] {
+    ZooKeeper(coordination.zookeeper, nullptr).Delete(node).IgnoreError();
+  };
+  auto backend = std::make_unique<CachedBackend>(
+      std::move(of), std::make_unique<cached::Caches>(options, caches.coordination.zookeeper, node));
+  caches_ = &backend->caches();
+  if (auto used = caches_->UseServers({}); !used.ok()) return used;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  for (bool trusted = false; !trusted;) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    const auto state = caches_->Look();
+    if (!state.ok()) return state.status();
+    trusted =
+        std::all_of(state->servers.begin(), state->servers.end(),
+                    [](const cached::ServerState& server) { return server.guard && server.guard->trusted; });
+    if (!trusted && std::chrono::steady_clock::now() > end) {
+      return absl::UnavailableError(
+          "not all cache servers of the configuration answer: kv cache status says which");
+    }
+  }
+  return backend;
+}
+
+void MySqlFixture::AddCacheFigures(Report& report) const {
+  if (caches_ == nullptr) return;
+  for (cached::Cache* cache : {&caches_->objects(), &caches_->mappings()}) {
+    const cached::CacheStats& stats = cache->stats();
+    const auto hits = static_cast<double>(stats.hits.load());
+    const double others = static_cast<double>(stats.fills.load()) + static_cast<double>(stats.marked.load()) +
+                          static_cast<double>(stats.bypasses.load());
+    if (hits + others == 0) continue;
+    const std::string name(Name(cache->kind()));
+    report.figures.emplace_back("cache_" + name + "_hit_rate_percent", 100 * hits / (hits + others));
+    report.figures.emplace_back("cache_" + name + "_queries_saved", hits);
+    report.figures.emplace_back("cache_" + name + "_fills", static_cast<double>(stats.fills.load()));
+    report.figures.emplace_back("cache_" + name + "_waits", static_cast<double>(stats.waits.load()));
+    report.figures.emplace_back("cache_" + name + "_marked", static_cast<double>(stats.marked.load()));
+    report.figures.emplace_back("cache_" + name + "_bypasses", static_cast<double>(stats.bypasses.load()));
+    report.figures.emplace_back("cache_" + name + "_writes", static_cast<double>(stats.marks.load()));
+  }
+}
+
 MySqlFixture::~MySqlFixture() {
   while (!created_.empty()) Drop(created_.back());
+  store_.reset();
+  if (forget_caches_) forget_caches_();
 }
 
 std::string MySqlFixture::Create(const std::string& name, Shape shape, uint32_t max_versions) {
@@ -39,9 +101,12 @@ std::string MySqlFixture::Create(const std::string& name, Shape shape, uint32_t 
   return dataset;
 }
 
-void MySqlFixture::Drop(const std::string& dataset) {
+void MySqlFixture::Drop(std::string dataset) {
   created_.erase(std::find(created_.begin(), created_.end(), dataset));
-  store_->DropDataset(dataset, {}).IgnoreError();
+  // What is left behind would be in the way of the next run.
+  if (const auto status = store_->DropDataset(dataset, {}); !status.ok()) {
+    fmt::print(stderr, "benchmark: dataset {} is left: {}\n", dataset, std::string(status.message()));
+  }
 }
 
 std::vector<uint32_t> MySqlFixture::ShardsOfFirstHost(mysql::Space space) {

@@ -4,12 +4,15 @@
 #include <cppconn/prepared_statement.h>
 #include <cppconn/resultset.h>
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "backends/cached/backend.h"
 #include "backends/mysql/backend.h"
 #include "backends/mysql/driver/statements.h"
 #include "bench/harness/folder.h"
@@ -19,9 +22,16 @@
 
 namespace kvstore::bench {
 
+/// Caches in front of the MySQL servers.
+struct BenchCaches {
+  CacheOptions options;
+  Coordination coordination;
+};
+
 /// Options that the workloads on MySQL servers share.
 struct MySqlBenchOptions {
-  MySqlFleetOptions fleet;  ///< Servers with at least one shard of each space; see ./dev up.
+  MySqlFleetOptions fleet;                 ///< Servers with at least one shard of each space; see ./dev up.
+  std::optional<BenchCaches> caches = {};  ///< Reads and writes go through these; see ./dev up --caches.
   int rounds = 9;
   double seconds = 0.4;            ///< How long each side of a path runs in a round.
   bool compare = true;             ///< Also measure the connector alone.
@@ -40,7 +50,7 @@ class MySqlFixture {
   /// Creates a dataset, "kv_bench_NAME"; returns that name.
   std::string Create(const std::string& name, Shape shape, uint32_t max_versions = 1);
   /// Drops a dataset.
-  void Drop(const std::string& dataset);
+  void Drop(std::string dataset);
 
   KVStore& store() { return *store_; }
   mysql::Fleet& fleet() { return *fleet_; }
@@ -48,16 +58,24 @@ class MySqlFixture {
   std::vector<uint32_t> ShardsOfFirstHost(mysql::Space space);
   Host FirstHost(mysql::Space space) { return fleet_->map(space).ranges()[0].master; }
   const MySqlFleetOptions& options() const { return options_; }
+  /// Whether there are caches in front of the servers.
+  bool cached() const { return caches_ != nullptr; }
+  /// Adds what the caches have done, if there are any.
+  void AddCacheFigures(Report& report) const;
 
  private:
   MySqlFixture(const MySqlFleetOptions& options, Folder folder)
       : options_(options), folder_(std::move(folder)) {}
+  /// Puts caches in front of a backend, and waits until they are trusted.
+  absl::StatusOr<std::unique_ptr<Backend>> Cached(std::unique_ptr<Backend> of, const BenchCaches& caches);
 
   const MySqlFleetOptions options_;
   const Folder folder_;
   std::vector<std::string> created_;
   std::unique_ptr<KVStore> store_;
-  mysql::Fleet* fleet_ = nullptr;  // of store_
+  mysql::Fleet* fleet_ = nullptr;     // of store_
+  cached::Caches* caches_ = nullptr;  // of store_
+  std::function<void()> forget_caches_;
 };
 
 /// The raw side of comparisons: a connection as a program without this project would open it, and the same

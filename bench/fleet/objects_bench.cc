@@ -60,6 +60,9 @@ void MeasureGets(MySqlFixture& fixture, const MySqlBenchOptions& options, Report
       raw[t].push_back(&connections[t]->Prepare(Sql::kGetObject, Space::kId, loaded.dataset, shard));
     }
   }
+  if (fixture.cached()) {
+    for (const uint64_t id : loaded.ids) Check(fixture.store().GetObject(loaded.dataset, id, {}).status());
+  }
   for (const uint64_t threads : {uint64_t{1}, uint64_t{kThreads}}) {
     Measure(
         report, options, fmt::format("get_object_{}", threads), threads,
@@ -197,6 +200,7 @@ absl::StatusOr<Report> BenchObjects(const MySqlBenchOptions& options) {
   MeasureCreates(**fixture, options, report, loaded);
   MeasureBatches(**fixture, options, report);
   report.figures.emplace_back("shard_map_lookup_8_threads_ns", LookupNs(**fixture));
+  (*fixture)->AddCacheFigures(report);
   return report;
 }
 

@@ -9,6 +9,7 @@ _PARTS = {
     "catalog": "The shared catalog",
     "backends/rocksdb": "The embedded store",
     "backends/mysql": "MySQL servers and shard maps",
+    "backends/cached": "Caches in front of a backend",
     "migration": "Migrations",
     "reports": "Reports",
     "backup": "Backups of a store",

@@ -193,6 +193,51 @@ TEST(Config, BackendsHaveNames) {
   EXPECT_EQ(west.options.tls->server_name, "w");
 }
 
+TEST(Config, CachesStandInFrontOfABackend) {
+  ASSERT_OK_AND_ASSIGN(const OpenOptions options, Parse(R"({
+      "data": "store", "zookeeper": {"servers": "zk1:2181"},
+      "backends": {
+        "fleet": {"type": "cached", "of": {"type": "mysql", "user": "kv"}, "objects": {"memcached": ["a:1", "b:2"]},
+                  "mappings": {"redis": ["[::1]:3"], "user": "kv", "password": "pw"}, "ttl_s": 4, "timeout_ms": 5,
+                  "connections": 6, "lease_ms": 700, "quarantine_s": 8}}})"));
+  ASSERT_EQ(options.backends.size(), 1u);
+  const auto& caches = std::any_cast<const CacheOptions&>(options.backends[0].options);
+  EXPECT_EQ(caches.memcached, (std::vector<std::string>{"a:1", "b:2"}));
+  EXPECT_EQ(caches.redis, (std::vector<std::string>{"[::1]:3"}));
+  EXPECT_EQ(caches.redis_login.user, "kv");
+  EXPECT_EQ(caches.redis_login.password, "pw");
+  EXPECT_EQ(caches.ttl_s, 4u);
+  EXPECT_EQ(caches.timeout_ms, 5u);
+  EXPECT_EQ(caches.connections, 6u);
+  EXPECT_EQ(caches.lease_ms, 700u);
+  EXPECT_EQ(caches.quarantine_s, 8u);
+  EXPECT_EQ(FindBackendOfType(options, kMySql)->name, "fleet");
+}
+
+TEST(Config, CachesThatCannotBeAreRefused) {
+  const std::vector<std::pair<std::string, std::string>> mistakes = {
+      {R"({"data": "s", "backends": {"a": {"type": "cached", "of": {"type": "mysql", "user": "kv"}}}})",
+       "backends.a.type: needs the field zookeeper"},
+      {R"({"data": "s", "zookeeper": {"servers": "z:1"}, "backends": {"a": {"type": "cached"}}})",
+       "backends.a.of: missing"},
+      {R"({"data": "s", "zookeeper": {"servers": "z:1"}, "backends": {"a": {"type": "cached",
+           "of": {"type": "mysql", "user": "kv"}, "objects": {"memcached": ["a"]}}}})",
+       "backends.a.objects.memcached: must be a list of addresses"},
+      {R"({"data": "s", "zookeeper": {"servers": "z:1"}, "backends": {"a": {"type": "cached",
+           "of": {"type": "mysql", "user": "kv"}, "objects": {"memcached": ["a:1", "a:1"]}}}})",
+       "backends.a.objects.memcached: names a:1 twice"},
+      {R"({"data": "s", "zookeeper": {"servers": "z:1"}, "backends": {"a": {"type": "cached",
+           "of": {"type": "mysql", "user": "kv"}, "mappings": {"redis": ["a:1"], "user": "kv"}}}})",
+       "backends.a.mappings.password: is missing"},
+      {R"({"data": "s", "zookeeper": {"servers": "z:1"}, "backends": {"a": {"type": "cached",
+           "of": {"type": "mysql", "user": "kv"}, "lease_ms": 600, "quarantine_s": 1}}})",
+       "backends.a.lease_ms: 600 is more than half of quarantine_s, 1"},
+      {R"({"data": "s", "zookeeper": {"servers": "z:1"}, "backends": {"a": {"type": "cached", "of": {"type": "rocksdb"}}}})",
+       "backends.a.of: is of type rocksdb; caches stand in front of a backend of type mysql or remote"},
+  };
+  for (const auto& [text, message] : mistakes) EXPECT_THAT(Parse(text), FailsWith(kInvalid, message)) << text;
+}
+
 TEST(Config, AServerIsDescribedToo) {
   ASSERT_OK_AND_ASSIGN(const Config config, ParseConfig(R"({
       "data": "store",
@@ -245,7 +290,8 @@ TEST(Config, EveryMistakeIsListedWithItsPath) {
         "config: colour: unknown field", "config: zookeeper.servers: missing",
         "config: zookeeper.root: must be a string",
         "config: backends.b.type: there can be only one backend of type rocksdb",
-        "config: backends.c.type: 'mongodb' is not a type of backend; the types are rocksdb, mysql, remote",
+        "config: backends.c.type: 'mongodb' is not a type of backend; the types are rocksdb, mysql, remote, "
+        "cached",
         "config: backends.d.address: missing", "config: backends.d.tls.cipher: unknown field",
         "config: backends.e.user: missing", "config: backends.e.zookeeper: is missing",
         "config: backends.e.pool.wait_ms: must be a whole number", "config: default_backend: is missing",

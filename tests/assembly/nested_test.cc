@@ -165,7 +165,7 @@ TEST_F(NestedBackendsTest, MistakesAreNamedByTheirPath) {
       {R"({"type": "counting", "label": "a", "of": {"type": "tape"}})",
        "config: backends.main.of.type: 'tape' is not a type of backend; the types are rocksdb, mysql, "
        "remote, "
-       "counting"},
+       "cached, counting"},
       {R"({"type": "counting", "label": "a", "of": {"type": "rocksdb", "path": "p"}})",
        "config: backends.main.of.path: unknown field"},
       {R"({"type": "counting", "label": "a", "off": 1, "of": {"type": "rocksdb"}})",

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace kvstore::cached {
+
+/// What a cache server's keys are worth, as the server itself says. Whoever reads or writes a key reads the
+/// guard after that, and what he did counts only if it is still the guard that he knew.
+struct Guard {
+  /// A dataset that has left the backend, and may have come back.
+  struct Dataset {
+    uint64_t epoch = 0;    ///< How often it has left; part of its keys.
+    bool trusted = false;  ///< Its quarantine is over: reads may be answered.
+    friend bool operator==(const Dataset&, const Dataset&) = default;
+  };
+
+  uint64_t number =
+      0;  ///< Chosen at random; part of all keys. A server that has lost its memory gets another one.
+  bool trusted = false;  ///< Its quarantine is over: reads may be answered.
+  uint64_t list = 0;     ///< The list of servers (View::list) that the guard was made or changed for.
+  std::map<uint64_t, Dataset> left;  ///< By incarnation.
+
+  friend bool operator==(const Guard&, const Guard&) = default;
+};
+
+std::string ToText(const Guard& guard);
+/// Nullopt for a text that is no guard's, or that of a later version.
+std::optional<Guard> ParseGuard(std::string_view text);
+
+}  // namespace kvstore::cached

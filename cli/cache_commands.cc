@@ -1,0 +1,143 @@
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "assembly/cached_type.h"
+#include "backends/cached/protocol/caches.h"
+#include "cli/commands.h"
+#include "cli/escape.h"
+#include "cli/table.h"
+
+/// kv cache: the caches in front of a backend.
+namespace kvstore::cli {
+namespace {
+
+struct Arguments {
+  std::string backend;
+  std::vector<std::string> stopped;
+};
+
+std::unique_ptr<cached::Caches> Open(const Globals& globals, const Arguments& args) {
+  return OrFail(OpenCaches(globals.StoreOptions(), args.backend));
+}
+
+/// "trusted", "in quarantine", "suspended", "does not answer", "without a guard"
+std::string StateOf(const cached::ServerState& server) {
+  if (server.suspended) return "suspended";
+  if (!server.problem.ok()) return "does not answer";
+  if (!server.guard) return "new";
+  return server.guard->trusted ? "trusted" : "in quarantine";
+}
+
+Json ToJson(const cached::ServerState& server) {
+  Json json = {{"server", server.name}, {"caches", Name(server.kind)}, {"state", StateOf(server)}};
+  if (server.suspended) json["suspended_ms"] = server.suspended_ms;
+  if (!server.problem.ok()) json["problem"] = std::string(server.problem.message());
+  return json;
+}
+
+void AddStatus(CLI::App& group, Globals& globals, const std::shared_ptr<Arguments>& args) {
+  CLI::App* status =
+      group.add_subcommand("status", "Show the cache servers that all processes use, and their state");
+  status->footer(R"(States of a server:
+  trusted          reads are answered by it
+  in quarantine    it has lost its memory; reads are answered by it again when the quarantine is over
+  new              nobody has used it yet
+  suspended        a process could not reach it, so nobody reads it; it is used again when it answers
+  does not answer  this command cannot reach it
+Exit code 1 if the list of servers in force is not that of the configuration, or a server is not trusted.
+
+Example: kv --config kv.json cache status)");
+  status->callback([args, &globals] {
+    const auto caches = Open(globals, *args);
+    const auto state = OrFail(caches->Look());
+    bool all_trusted = true;
+    for (const auto& server : state.servers) all_trusted = all_trusted && StateOf(server) == "trusted";
+    if (globals.json) {
+      Json servers = Json::array();
+      for (const auto& server : state.servers) servers.push_back(ToJson(server));
+      PrintJson({{"ok", true},
+                 {"list", state.view.list},
+                 {"off", state.view.off},
+                 {"as_configured", state.as_configured},
+                 {"servers", std::move(servers)}});
+    } else {
+      Table table({"SERVER", "CACHES", "STATE", "SINCE", "PROBLEM"});
+      for (const auto& server : state.servers) {
+        table.Add({server.name, std::string(Name(server.kind)), StateOf(server),
+                   server.suspended ? UtcText(server.suspended_ms) : "-",
+                   server.problem.ok() ? "-" : std::string(server.problem.message())});
+      }
+      table.Print();
+      Print("list {} of servers\n", state.view.list);
+    }
+    if (state.view.off) {
+      throw Failure{
+          absl::FailedPreconditionError("caches: no cache is read, because a change of the list of servers "
+                                        "was cut short: complete it with kv cache "
+                                        "use")};
+    }
+    if (!state.as_configured) {
+      throw Failure{
+          absl::FailedPreconditionError("caches: the configuration names other servers than those in force: "
+                                        "kv cache use brings them into force")};
+    }
+    if (!all_trusted) throw Failure{absl::FailedPreconditionError("caches: not all servers are trusted")};
+  });
+}
+
+void AddUse(CLI::App& group, Globals& globals, const std::shared_ptr<Arguments>& args) {
+  CLI::App* use =
+      group.add_subcommand("use", "Make the cache servers of the configuration those that all processes use");
+  use->add_option(
+      "--stopped", args->stopped,
+      "A server of the list before that does not answer because it was stopped for good: 'memcached "
+      "HOST:PORT' or 'redis HOST:PORT'");
+  use->footer(
+      "Until the quarantine is over, all reads go to the backend. Processes need not be restarted; those "
+      "whose "
+      "configuration names other servers use the list in force, too.\n\n"
+      "Example: kv --config kv.json cache use");
+  use->callback([args, &globals] {
+    OrFail(
+        Open(globals, *args)->UseServers(std::set<std::string>(args->stopped.begin(), args->stopped.end())));
+    PrintDone(globals, "the servers of the configuration are in force");
+  });
+}
+
+void AddDrop(CLI::App& group, Globals& globals, const std::shared_ptr<Arguments>& args) {
+  CLI::App* drop = group.add_subcommand("drop", "Forget all that is cached");
+  drop->footer(
+      "For after a write that did not come through KVStore: a restored backup, a promotion that has lost "
+      "writes, an edit "
+      "by hand. Until the quarantine is over, all reads go to the backend.\n\n"
+      "Example: kv --config kv.json cache drop");
+  drop->callback([args, &globals] {
+    OrFail(Open(globals, *args)->Drop());
+    PrintDone(globals, "nothing of before is cached");
+  });
+}
+
+}  // namespace
+
+void AddCacheCommands(CLI::App& app, Globals& globals) {
+  CLI::App* group = app.add_subcommand("cache", "The cache servers in front of a backend; docs/caches.md");
+  group->require_subcommand(1);
+  group->fallthrough();
+  auto args = std::make_shared<Arguments>();
+  group->add_option("--backend", args->backend, "The backend of type cached; default: the only one");
+  AddStatus(*group, globals, args);
+  AddUse(*group, globals, args);
+  AddDrop(*group, globals, args);
+  group->footer("Example: kv --config kv.json cache status");
+  globals.without_server[group] =
+      "this command works on cache servers and ZooKeeper, not through a server of KVStore; name the "
+      "configuration with "
+      "--config FILE";
+}
+
+}  // namespace kvstore::cli
