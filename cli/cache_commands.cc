@@ -26,15 +26,15 @@ std::unique_ptr<cached::Caches> Open(const Globals& globals, const Arguments& ar
 }
 
 /// "trusted", "in quarantine", "suspended", "does not answer", "without a guard"
-std::string StateOf(const cached::ServerState& server) {
+std::string StateOf(const cached::ServerState& server, uint64_t list) {
   if (server.suspended) return "suspended";
   if (!server.problem.ok()) return "does not answer";
   if (!server.guard) return "new";
-  return server.guard->trusted ? "trusted" : "in quarantine";
+  return server.guard->trusted && server.guard->list == list ? "trusted" : "in quarantine";
 }
 
-Json ToJson(const cached::ServerState& server) {
-  Json json = {{"server", server.name}, {"caches", Name(server.kind)}, {"state", StateOf(server)}};
+Json ToJson(const cached::ServerState& server, uint64_t list) {
+  Json json = {{"server", server.name}, {"caches", Name(server.kind)}, {"state", StateOf(server, list)}};
   if (server.suspended) json["suspended_ms"] = server.suspended_ms;
   if (!server.problem.ok()) json["problem"] = std::string(server.problem.message());
   return json;
@@ -45,8 +45,9 @@ void AddStatus(CLI::App& group, Globals& globals, const std::shared_ptr<Argument
       group.add_subcommand("status", "Show the cache servers that all processes use, and their state");
   status->footer(R"(States of a server:
   trusted          reads are answered by it
-  in quarantine    it has lost its memory; reads are answered by it again when the quarantine is over
-  new              nobody has used it yet
+  in quarantine    nothing that it had counts (it is new, was suspended, has lost its memory, or everything was
+                   dropped); reads are answered by it when the quarantine is over
+  new              no process has told it yet that it is used
   suspended        a process could not reach it, so nobody reads it; it is used again when it answers
   does not answer  this command cannot reach it
 Exit code 1 if the list of servers in force is not that of the configuration, or a server is not trusted.
@@ -56,26 +57,27 @@ Example: kv --config kv.json cache status)");
     const auto caches = Open(globals, *args);
     const auto state = OrFail(caches->Look());
     bool all_trusted = true;
-    for (const auto& server : state.servers) all_trusted = all_trusted && StateOf(server) == "trusted";
+    for (const auto& server : state.servers)
+      all_trusted = all_trusted && StateOf(server, state.view.list) == "trusted";
     if (globals.json) {
       Json servers = Json::array();
-      for (const auto& server : state.servers) servers.push_back(ToJson(server));
+      for (const auto& server : state.servers) servers.push_back(ToJson(server, state.view.list));
       PrintJson({{"ok", true},
                  {"list", state.view.list},
-                 {"off", state.view.off},
+                 {"off", state.view.changing != 0},
                  {"as_configured", state.as_configured},
                  {"servers", std::move(servers)}});
     } else {
       Table table({"SERVER", "CACHES", "STATE", "SINCE", "PROBLEM"});
       for (const auto& server : state.servers) {
-        table.Add({server.name, std::string(Name(server.kind)), StateOf(server),
+        table.Add({server.name, std::string(Name(server.kind)), StateOf(server, state.view.list),
                    server.suspended ? UtcText(server.suspended_ms) : "-",
                    server.problem.ok() ? "-" : std::string(server.problem.message())});
       }
       table.Print();
       Print("list {} of servers\n", state.view.list);
     }
-    if (state.view.off) {
+    if (state.view.changing != 0) {
       throw Failure{
           absl::FailedPreconditionError("caches: no cache is read, because a change of the list of servers "
                                         "was cut short: complete it with kv cache "

@@ -5,8 +5,6 @@
 #include <mysql_driver.h>
 
 #include <algorithm>
-#include <chrono>
-#include <thread>
 #include <utility>
 
 #include "assembly/mysql_backend.h"
@@ -40,10 +38,8 @@ absl::StatusOr<std::unique_ptr<MySqlFixture>> MySqlFixture::Open(const MySqlBenc
 
 absl::StatusOr<std::unique_ptr<Backend>> MySqlFixture::Cached(std::unique_ptr<Backend> of,
                                                               const BenchCaches& caches) {
-  // A list of servers of its own, which the benchmark alone uses, and so may trust soon.
   CacheOptions options = caches.options;
   options.lease_ms = 500;
-  options.quarantine_s = 1;
   const std::string node =
       cached::ViewNode(caches.coordination.root, fmt::format("kv_bench_{:x}", cached::RandomNumber()));
   forget_caches_ = [coordination = caches.coordination, node] {
@@ -53,17 +49,15 @@ absl::StatusOr<std::unique_ptr<Backend>> MySqlFixture::Cached(std::unique_ptr<Ba
       std::move(of), std::make_unique<cached::Caches>(options, caches.coordination.zookeeper, node));
   caches_ = &backend->caches();
   if (auto used = caches_->UseServers({}); !used.ok()) return used;
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  for (bool trusted = false; !trusted;) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    const auto state = caches_->Look();
-    if (!state.ok()) return state.status();
-    trusted =
-        std::all_of(state->servers.begin(), state->servers.end(),
-                    [](const cached::ServerState& server) { return server.guard && server.guard->trusted; });
-    if (!trusted && std::chrono::steady_clock::now() > end) {
-      return absl::UnavailableError(
-          "not all cache servers of the configuration answer: kv cache status says which");
+  // Nobody has written by this list of servers, so that they need no quarantine.
+  for (cached::Cache* cache : {&caches_->objects(), &caches_->mappings()}) {
+    const auto view = caches_->view().Load();
+    for (const auto& server : cache->Servers(*view)) {
+      auto trusted = server->Change(view->view.list, [](cached::Guard& guard) {
+        guard.trusted = true;
+        return true;
+      });
+      if (!trusted.ok()) return trusted;
     }
   }
   return backend;

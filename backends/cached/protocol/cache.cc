@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "backend_api/outcome.h"
 #include "base/clock.h"
 #include "kvstore_api/call_scope.h"
 #include "kvstore_api/in_doubt.h"
@@ -41,6 +42,8 @@ constexpr milliseconds kListPause{20};
 constexpr size_t kFillBytes = size_t{1} << 20;
 /// How many marks are kept in mind that are to be removed, or set again.
 constexpr size_t kMaxMarks = 10'000;
+constexpr ptrdiff_t kMarksAtOnce = 100;
+constexpr std::chrono::seconds kDoubtPause{60};
 /// How many datasets that have left a guard names.
 constexpr size_t kMaxLeft = 64;
 
@@ -51,10 +54,12 @@ std::chrono::nanoseconds LongestWrite(const View& view) {
   return (std::chrono::seconds(view.quarantine_s) - milliseconds(view.lease_ms)) / 3;
 }
 
+std::string KeyPrefix(const Guard& guard) { return fmt::format("kv:{:x}:", guard.number); }
+
 std::string KeyText(const Guard& guard, const Cache::Key& key) {
   const auto left = guard.left.find(key.incarnation);
   const uint64_t epoch = left == guard.left.end() ? 0 : left->second.epoch;
-  return fmt::format("kv:{:x}:{:x}:{:x}:{:x}", guard.number, key.incarnation, epoch, key.id);
+  return fmt::format("{}{:x}:{:x}:{:x}", KeyPrefix(guard), key.incarnation, epoch, key.id);
 }
 
 bool Trusts(const Guard& guard, uint64_t incarnation) {
@@ -135,7 +140,7 @@ std::vector<size_t> Cache::FindOn(const KnownView& view, const std::shared_ptr<G
   for (const std::string& name : names) looks.push_back({name, part});
   auto looked = server->server().Look(looks, lease);
   if (!looked.ok()) {
-    if (!absl::IsResourceExhausted(looked.status())) server->Failed();
+    server->Failed(looked.status());
     ++stats_.failures;
     stats_.bypasses += asked.size();
     return {};
@@ -173,10 +178,10 @@ std::vector<size_t> Cache::FindOn(const KnownView& view, const std::shared_ptr<G
   return taken;
 }
 
-std::vector<Found> Cache::Find(std::span<const Key> keys, char part) {
+std::vector<Found> Cache::Find(std::span<const Key> keys, char part, bool wait) {
   std::vector<Found> found(keys.size());
   const auto view = view_.Load();
-  if (view == nullptr || view->view.off || RingOf(*view).empty() || !view->Holds()) {
+  if (view == nullptr || view->view.changing != 0 || RingOf(*view).empty() || !view->Holds()) {
     stats_.bypasses += keys.size();
     return found;
   }
@@ -197,7 +202,7 @@ std::vector<Found> Cache::Find(std::span<const Key> keys, char part) {
     const bool has_leases =
         std::any_of(found.begin(), found.end(), [](const Found& one) { return one.lease.has_value(); });
     const bool late = std::chrono::steady_clock::now() >= end || !CheckCall().ok();
-    if (places.empty() || has_leases || late) break;
+    if (places.empty() || !wait || has_leases || late) break;
     if (pause == kFirstLook) ++stats_.waits;
     std::this_thread::sleep_for(pause);
   }
@@ -218,9 +223,10 @@ void Cache::Fill(std::span<const Filling> fillings) {
       for (size_t bytes = 0; end < all.size() && (end == begin || bytes < kFillBytes); ++end) {
         bytes += all[end].value.size();
       }
-      if (!server->server().Fill(std::span(all).subspan(begin, end - begin), options_.ttl_s).ok()) {
+      const auto status = server->server().Fill(std::span(all).subspan(begin, end - begin), options_.ttl_s);
+      if (!status.ok()) {
         // The leases end by themselves.
-        server->Failed();
+        server->Failed(status);
         ++stats_.failures;
         break;
       }
@@ -233,7 +239,7 @@ void Cache::Fill(std::span<const Filling> fillings) {
 void Cache::GiveUp(const Found::Lease& lease) {
   // Should this not be possible, the lease ends by itself.
   if (lease.server->resting()) return;
-  if (!lease.server->server().Release({lease.key, lease.part}, lease.number).ok()) lease.server->Failed();
+  lease.server->Failed(lease.server->server().Release({lease.key, lease.part}, lease.number));
 }
 
 // ---- writes ----
@@ -273,7 +279,7 @@ absl::Status Cache::Suspend(const std::string& server) {
   return AwaitSuspension(server).status();
 }
 
-absl::StatusOr<Cache::MarkedKey> Cache::MarkKey(const Key& key, uint64_t mark) {
+absl::StatusOr<Cache::MarkedKey> Cache::MarkKey(const Key& key) {
   const auto refuse = [](const absl::Status& why) -> absl::Status {
     if (auto late = CheckCall(); !late.ok()) return late;
     return absl::UnavailableError(
@@ -324,16 +330,21 @@ absl::StatusOr<Cache::MarkedKey> Cache::MarkKey(const Key& key, uint64_t mark) {
     if (failed.ok()) {
       const std::string text = KeyText(known->guard, key);
       marked.since = BootClock::now();
+      // A number for each attempt, so that what is left of one has nothing to do with the next.
+      const uint64_t mark = RandomNumber();
       const auto answer = server->server().Mark(text, mark);
       if (answer.ok()) {
         Mark made{.server = server, .key = text, .number = mark, .version = answer->version};
-        if (answer->guard == known->text) {
+        server->Note(answer->guard);
+        const auto now = server->known();
+        // What has changed in the guard may be of no concern to this key.
+        if (now != nullptr && now->text == answer->guard && now->guard.list == known->guard.list &&
+            KeyText(now->guard, key) == text) {
           server->Succeeded();
           marked.mark = std::move(made);
           return marked;
         }
         // The mark is where nobody looks any more.
-        server->Note(answer->guard);
         Unmark(std::move(made));
         failed = absl::UnavailableError(server->name() + ": others change its guard without end");
         continue;
@@ -343,7 +354,7 @@ absl::StatusOr<Cache::MarkedKey> Cache::MarkKey(const Key& key, uint64_t mark) {
     ++stats_.failures;
     // If all connections are in use it is not the server that fails.
     if (absl::IsResourceExhausted(failed)) continue;
-    server->Failed();
+    server->Failed(failed);
     if (auto status = Suspend(server->name()); !status.ok()) {
       return refuse(absl::UnavailableError(
           fmt::format("{}; {}", std::string(failed.message()), std::string(status.message()))));
@@ -353,15 +364,34 @@ absl::StatusOr<Cache::MarkedKey> Cache::MarkKey(const Key& key, uint64_t mark) {
 }
 
 void Cache::Unmark(Mark mark) {
-  if (mark.server->server().Unmark(mark.key, mark.number, mark.version).ok()) return;
+  const auto status = mark.server->server().Unmark(mark.key, mark.number, mark.version);
+  if (status.ok()) return;
   ++stats_.failures;
+  mark.server->Failed(status);
   const MutexLock lock(mutex_);
   if (unmarks_.size() < kMaxMarks) unmarks_.push_back(std::move(mark));
 }
 
+void Cache::Doubt(const Key& key, std::optional<Mark> mark) {
+  ++stats_.in_doubt;
+  const MutexLock lock(mutex_);
+  if (doubts_.size() >= kMaxMarks) {
+    spdlog::error(
+        "caches: more than {} writes are in doubt: what was there before ID {} was written may be cached",
+        kMaxMarks, key.id);
+    return;
+  }
+  const auto now = BootClock::now();
+  doubts_.push_back(
+      {.key = key,
+       .mark = mark ? *std::move(mark) : Mark{.server = nullptr, .key = {}, .number = RandomNumber()},
+       .due = now,
+       .until = now + std::chrono::seconds(kMarkSeconds)});
+}
+
 absl::Status Cache::Write(const Key& key, const std::function<absl::Status()>& write) {
   for (;;) {
-    auto marked = MarkKey(key, RandomNumber());
+    auto marked = MarkKey(key);
     if (!marked.ok()) return marked.status();
     const auto left = marked->since + marked->longest - BootClock::now();
     if (left < marked->longest / 2) {
@@ -378,86 +408,97 @@ absl::Status Cache::Write(const Key& key, const std::function<absl::Status()>& w
     }
     if (!status.ok() && IsInDoubt(status)) {
       // It may happen at any time yet. The mark stays until it cannot any more.
-      ++stats_.in_doubt;
-      if (!marked->mark) return status;
-      const MutexLock lock(mutex_);
-      if (doubts_.size() < kMaxMarks) {
-        doubts_.push_back({.key = key,
-                           .mark = *std::move(marked->mark),
-                           .until = BootClock::now() + std::chrono::seconds(kMarkSeconds)});
-      }
+      Doubt(key, std::move(marked->mark));
       return status;
     }
     if (marked->mark) Unmark(*std::move(marked->mark));
-    if (status.ok() && BootClock::now() > marked->since + marked->longest) {
-      // It has taken longer than it may, so what was there before may be cached by now, under another guard.
-      const CallScope scope(marked->longest);
-      if (auto again = MarkKey(key, RandomNumber()); again.ok() && again->mark)
-        Unmark(*std::move(again->mark));
+    if (!status.ok() || BootClock::now() < marked->since + marked->longest) return status;
+    // It has taken longer than it may, so what was there before may be cached by now, under another guard.
+    auto again = MarkKey(key);
+    if (!again.ok()) {
+      Doubt(key, std::nullopt);
+      return MarkInDoubt(absl::UnavailableError(
+          "caches: it was written, but took so long that what was there before may be cached for a moment"));
     }
+    if (again->mark) Unmark(*std::move(again->mark));
     return status;
   }
 }
 
-void Cache::LookAfterMarks() {
+void Cache::LookAfterMarks(const KnownView& view) {
+  // Some at a time, since servers are to be looked after, too, and this may be about to end. First those that
+  // are needed.
+  std::vector<Doubted> doubts;
   std::vector<Mark> unmarks;
-  std::vector<Doubt> doubts;
+  const auto now = BootClock::now();
   {
     const MutexLock lock(mutex_);
-    unmarks.swap(unmarks_);
-    doubts.swap(doubts_);
+    if (stopping_) return;
+    std::erase_if(doubts_, [&](const Doubted& one) { return one.until < now; });
+    const auto due =
+        std::partition(doubts_.begin(), doubts_.end(), [&](const Doubted& one) { return one.due > now; });
+    const auto few = std::min<ptrdiff_t>(kMarksAtOnce, doubts_.end() - due);
+    std::move(doubts_.end() - few, doubts_.end(), std::back_inserter(doubts));
+    doubts_.erase(doubts_.end() - few, doubts_.end());
+    const auto some = std::min<ptrdiff_t>(kMarksAtOnce, std::ssize(unmarks_));
+    std::move(unmarks_.end() - some, unmarks_.end(), std::back_inserter(unmarks));
+    unmarks_.erase(unmarks_.end() - some, unmarks_.end());
   }
-  for (Mark& mark : unmarks) {
-    if (mark.server->resting()) {
-      const MutexLock lock(mutex_);
-      unmarks_.push_back(std::move(mark));
-    } else {
-      Unmark(std::move(mark));
-    }
-  }
-  const auto view = view_.Load();
-  for (Doubt& doubt : doubts) {
-    if (BootClock::now() > doubt.until) continue;
-    // A server that has another guard has lost the mark, and is in quarantine: it gets the mark again.
-    if (view != nullptr && !RingOf(*view).empty()) {
-      const auto server = ServerOf(*view, doubt.key);
+  for (Doubted& doubt : doubts) {
+    doubt.due = now + std::chrono::seconds(1);
+    if (!RingOf(view).empty()) {
+      const auto server = ServerOf(view, doubt.key);
       const auto known = server->known();
       if (known != nullptr && !server->resting()) {
         const std::string text = KeyText(known->guard, doubt.key);
-        if (text != doubt.mark.key && server->server().Mark(text, doubt.mark.number).ok()) {
-          doubt.mark.server = server;
-          doubt.mark.key = text;
-        }
+        const auto marked = server->server().Mark(text, doubt.mark.number);
+        server->Failed(marked.status());
+        // Again now and then: a server that makes room may have forgotten it.
+        if (marked.ok()) doubt.due = now + kDoubtPause;
       }
     }
     const MutexLock lock(mutex_);
     doubts_.push_back(std::move(doubt));
+  }
+  const auto servers = Servers(view);
+  for (Mark& mark : unmarks) {
+    const auto known = mark.server->known();
+    const bool there = std::find(servers.begin(), servers.end(), mark.server) != servers.end();
+    // Nobody looks where a server is not used any more, or has another guard.
+    if (!there || (known != nullptr && !mark.key.starts_with(KeyPrefix(known->guard)))) continue;
+    if (mark.server->resting()) {
+      const MutexLock lock(mutex_);
+      unmarks_.insert(unmarks_.begin(), std::move(mark));
+    } else {
+      Unmark(std::move(mark));
+    }
   }
 }
 
 // ---- what is done with all servers ----
 
 absl::Status Cache::ChangeAll(const std::function<void(Guard&)>& change) {
-  absl::Status status;
   for (int round = 0; round < kRounds; ++round) {
-    if (status = view_.Refresh(); !status.ok()) return status;
+    if (auto status = view_.Refresh(); !status.ok()) return status;
     const auto view = view_.Load();
+    bool again = false;
     for (const auto& server : Servers(*view)) {
-      status = server->Change(view->view.list, [&](Guard& guard) {
+      const auto status = server->Change(view->view.list, [&](Guard& guard) {
         change(guard);
         return true;
       });
-      if (absl::IsAborted(status)) break;
-      if (status.ok()) continue;
-      server->Failed();
+      again = again || absl::IsAborted(status) || absl::IsResourceExhausted(status);
+      if (!IsFailure(status)) continue;
+      server->Failed(status);
       // One that is suspended gets a new guard before it is used again.
-      if (status = Suspend(server->name()); !status.ok()) return status;
+      if (auto suspended = Suspend(server->name()); !suspended.ok()) return suspended;
     }
-    if (!absl::IsAborted(status)) return status;
+    if (auto status = view_.Refresh(); !status.ok()) return status;
+    if (!again && view_.Load()->view.list == view->view.list) return absl::OkStatus();
     if (auto late = CheckCall(); !late.ok()) return late;
     std::this_thread::sleep_for(kListPause);
   }
-  return status;
+  return absl::UnavailableError("caches: the list of cache servers changes without end");
 }
 
 absl::Status Cache::Leave(uint64_t incarnation) {
@@ -505,7 +546,7 @@ void Cache::LookAfter(const KnownView& view, GuardedServer& server) {
   // A guard is made for the list in force only.
   const auto known = view.Holds() ? server.Read(list) : absl::CancelledError();
   if (!known.ok()) {
-    if (!absl::IsCancelled(known.status())) server.Failed();
+    if (!absl::IsCancelled(known.status())) server.Failed(known.status());
     server.quarantined_since.reset();
     return;
   }
@@ -513,7 +554,7 @@ void Cache::LookAfter(const KnownView& view, GuardedServer& server) {
   const Guard& guard = (*known)->guard;
   const bool trusted = guard.trusted && std::all_of(guard.left.begin(), guard.left.end(),
                                                     [](const auto& left) { return left.second.trusted; });
-  if (trusted || view.view.off || !view.Holds() || guard.list != list) {
+  if (trusted || view.view.changing != 0 || !view.Holds() || guard.list != list) {
     server.quarantined_since.reset();
     return;
   }
@@ -538,8 +579,8 @@ void Cache::Run() {
     lock.Unlock();
     if (const auto view = view_.Load(); view != nullptr) {
       for (const auto& server : Servers(*view)) LookAfter(*view, *server);
+      LookAfterMarks(*view);
     }
-    LookAfterMarks();
     CheckSamples();
     lock.Lock();
     const auto next = std::chrono::steady_clock::now() + kPause;
@@ -586,7 +627,7 @@ void Cache::CheckSamples() {
 
 void Cache::Compare(const Sample& sample) {
   const auto view = view_.Load();
-  if (view == nullptr || view->view.off || RingOf(*view).empty() || !view->Holds()) return;
+  if (view == nullptr || view->view.changing != 0 || RingOf(*view).empty() || !view->Holds()) return;
   const auto server = ServerOf(*view, sample.key);
   const auto look = [&]() -> std::optional<std::string> {
     std::vector<Found> found(1);

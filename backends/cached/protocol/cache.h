@@ -65,8 +65,10 @@ class Cache {
     uint64_t id = 0;
   };
 
-  /// Looks up some keys. Waits a moment where another reader is about to fill one.
-  std::vector<Found> Find(std::span<const Key> keys, char part);
+  /// Looks up some keys.
+  ///
+  /// wait  Waits a moment where another reader is about to fill one. Not for a caller that has leases.
+  std::vector<Found> Find(std::span<const Key> keys, char part, bool wait = true);
   /// A value that the backend has said, for a key whose lease was found.
   struct Filling {
     const Found::Lease* lease = nullptr;  ///< Not null.
@@ -137,15 +139,18 @@ class Cache {
     std::optional<Mark> mark;          ///< Nullopt: nobody reads the key's server, or there is none.
   };
   /// A mark that stays, because its write may happen yet.
-  struct Doubt {
+  struct Doubted {
     Key key;
-    Mark mark;
-    BootClock::time_point until;
+    Mark mark;                    ///< Without a server if there was none to mark.
+    BootClock::time_point due;    ///< When it is set again.
+    BootClock::time_point until;  ///< When nothing can happen any more.
   };
   /// Marks the key where it is now.
-  absl::StatusOr<MarkedKey> MarkKey(const Key& key, uint64_t mark);
+  absl::StatusOr<MarkedKey> MarkKey(const Key& key);
   /// Removes a mark, now or later.
   void Unmark(Mark mark);
+  /// Keeps a key marked that may be written yet.
+  void Doubt(const Key& key, std::optional<Mark> mark);
   /// Returns the view, after it was asked for if it does not hold any more.
   absl::StatusOr<std::shared_ptr<const KnownView>> ViewThatHolds();
   /// Changes the guards of all servers; those that cannot be reached are suspended.
@@ -156,7 +161,7 @@ class Cache {
   void Run();
   void LookAfter(const KnownView& view, GuardedServer& server);
   /// Removes marks that could not be removed before, and sets those again that must stay and were lost.
-  void LookAfterMarks();
+  void LookAfterMarks(const KnownView& view);
   void CheckSamples();
   void Compare(const Sample& sample);
 
@@ -174,7 +179,7 @@ class Cache {
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<Sample> samples_ ABSL_GUARDED_BY(mutex_);
   std::vector<Mark> unmarks_ ABSL_GUARDED_BY(mutex_);
-  std::vector<Doubt> doubts_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Doubted> doubts_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;
 };
 

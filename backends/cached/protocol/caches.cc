@@ -61,9 +61,10 @@ absl::Status Caches::UseServers(const std::set<std::string>& stopped) {
     view.before.assign(before.begin(), before.end());
   };
   // First nobody reads.
+  const uint64_t number = (RandomNumber() >> 1) | 1;
   auto status = view_.Change([&](View& view) {
     remember(view);
-    view.off = true;
+    view.changing = number;
     return true;
   });
   if (!status.ok()) return status;
@@ -73,7 +74,7 @@ absl::Status Caches::UseServers(const std::set<std::string>& stopped) {
   View mine;
   status = view_.Change([&](View& view) {
     mine = {};  // of an attempt before, which somebody else came before
-    if (!view.off) return false;
+    if (view.changing != number) return false;
     remember(view);
     ++view.list;
     view.memcached = options_.memcached;
@@ -110,9 +111,9 @@ absl::Status Caches::UseServers(const std::set<std::string>& stopped) {
   // Now it is in force everywhere.
   bool done = false;
   status = view_.Change([&](View& view) {
-    done = view.list == mine.list;
+    done = view.changing == number;
     if (!done) return false;
-    view.off = false;
+    view.changing = 0;
     view.before.clear();
     const std::set<std::string> names = NamesOf(view);
     std::erase_if(view.suspended, [&](const auto& server) { return !names.contains(server.first); });
@@ -133,7 +134,9 @@ absl::Status Caches::SuspendDead(CacheKind kind) {
   const auto view = view_.Load();
   Cache& cache = CacheOf(kind);
   for (const auto& server : cache.Servers(*view)) {
-    if (view->view.suspended.contains(server->name()) || server->Read(view->view.list).ok()) continue;
+    if (view->view.suspended.contains(server->name())) continue;
+    const auto read = server->Read(view->view.list);
+    if (read.ok() || !IsFailure(read.status())) continue;
     if (auto status = cache.Suspend(server->name()); !status.ok()) return status;
   }
   return absl::OkStatus();

@@ -19,6 +19,10 @@ uint64_t RandomNumber() {
   return random();
 }
 
+bool IsFailure(const absl::Status& status) {
+  return !status.ok() && !absl::IsResourceExhausted(status) && !absl::IsAborted(status);
+}
+
 void Renew(Guard& guard, uint64_t list) {
   // The numbers of JSON are exact below 2^63 in all programs that an operator may look with.
   guard = Guard{.number = RandomNumber() >> 1, .trusted = false, .list = list, .left = {}};
@@ -69,7 +73,8 @@ absl::StatusOr<std::shared_ptr<const GuardedServer::Known>> GuardedServer::Read(
   return known;
 }
 
-void GuardedServer::Failed() {
+void GuardedServer::Failed(const absl::Status& why) {
+  if (!IsFailure(why)) return;
   const uint32_t failures = std::min(failures_.fetch_add(1), 6U);
   const auto rest = std::min(kShortestRest * (1U << failures), kLongestRest);
   rests_until_ = (BootClock::now() + rest).time_since_epoch().count();

@@ -19,6 +19,9 @@ namespace kvstore::cached {
 
 /// A number that nobody else has chosen.
 uint64_t RandomNumber();
+/// Whether an error of a server says that it fails, and not that this process asks too much, or that its view
+/// is old.
+bool IsFailure(const absl::Status& status);
 /// Makes it the guard of a server whose keys are worth nothing.
 void Renew(Guard& guard, uint64_t list);
 
@@ -54,7 +57,7 @@ class GuardedServer {
   bool resting() const {
     return BootClock::now() < BootClock::time_point(BootClock::duration(rests_until_.load()));
   }
-  void Failed();
+  void Failed(const absl::Status& why);
   void Succeeded() { failures_ = 0; }
 
   /// Of the process' thread that looks after the servers: since when it has seen this guard, and the server

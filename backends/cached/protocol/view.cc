@@ -35,7 +35,7 @@ std::string ToText(const View& view) {
               {"lease_ms", view.lease_ms},
               {"quarantine_s", view.quarantine_s},
               {"suspended", view.suspended},
-              {"off", view.off},
+              {"changing", view.changing},
               {"before", view.before}}
       .dump(2);
 }
@@ -59,7 +59,7 @@ absl::StatusOr<View> ParseView(std::string_view text) {
     }
     fields.FailAll(inner);
   }
-  view.off = fields.OptionalBool("off").value_or(false);
+  view.changing = fields.Uint("changing", 0, UINT64_MAX);
   view.before = ReadList(fields, "before");
   if (auto status = fields.Finish(); !status.ok()) return status;
   return view;

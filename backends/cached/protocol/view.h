@@ -22,9 +22,9 @@ struct View {
   /// Those that nobody reads, because a writer could not reach them, by name ("memcached host:port"), and
   /// when that was (ms since 1970).
   std::map<std::string, uint64_t> suspended;
-  /// Nobody reads any cache: a change of the list is under way.
-  bool off = false;
-  /// While `off`: the servers of the list before, which writers that know no later one still mark; by name.
+  /// Not 0: nobody reads any cache, because a change of the list is under way, which has this number.
+  uint64_t changing = 0;
+  /// Meanwhile: the servers of the list before, which writers that know no later one still mark; by name.
   std::vector<std::string> before;
 
   friend bool operator==(const View&, const View&) = default;

@@ -41,26 +41,29 @@ ViewKeeper::~ViewKeeper() {
 
 absl::StatusOr<ViewKeeper::Turn> ViewKeeper::TakeTurn(bool share) {
   MutexLock lock(mutex_);
-  if (share && !problem_.ok() && BootClock::now() < failed_ + kRest) return problem_;
-  const uint64_t before = answers_;
-  while (asking_) {
+  const uint64_t before = begun_;
+  for (;;) {
+    // What another thread has asked since this one came is as good, and so is what it has failed at.
+    if (share && answered_ > before) return Turn::kAnswered;
+    if (share && !problem_.ok() && BootClock::now() < failed_ + kRest) return problem_;
+    if (!asking_) break;
     lock.WaitUntil(changed_, EarlierDeadline(CallLimits::Clock::now() + std::chrono::milliseconds(50)));
-    if (share && answers_ != before) {
-      if (!problem_.ok()) return problem_;
-      return Turn::kAnswered;
-    }
     if (auto status = CheckCall(); !status.ok()) return status;
   }
   asking_ = true;
+  ++begun_;
   return Turn::kMine;
 }
 
 void ViewKeeper::EndTurn(const absl::Status& status) {
   {
     const MutexLock lock(mutex_);
-    // That the time of this thread's call is over says nothing about ZooKeeper.
-    if (status.ok() || CheckCall().ok()) {
-      if (problem_.ok() && !status.ok()) {
+    if (status.ok()) {
+      answered_ = begun_;
+      problem_ = status;
+    } else if (CheckCall().ok()) {
+      // That the time of this thread's call is over would say nothing about ZooKeeper.
+      if (problem_.ok()) {
         spdlog::warn("caches: the list of servers cannot be read, so that caches are not used: {}",
                      std::string(status.message()));
       }
@@ -68,7 +71,6 @@ void ViewKeeper::EndTurn(const absl::Status& status) {
       failed_ = BootClock::now();
     }
     asking_ = false;
-    ++answers_;
   }
   changed_.notify_all();
 }

@@ -83,11 +83,12 @@ class ViewKeeper {
   int32_t version_ = -1;  // of the node, as it is in known_; of the thread that has the turn
   Mutex mutex_;
   std::condition_variable changed_;
-  bool wanted_ ABSL_GUARDED_BY(mutex_) = false;   // the view may have changed
-  bool asking_ ABSL_GUARDED_BY(mutex_) = false;   // a thread has the turn
-  uint64_t answers_ ABSL_GUARDED_BY(mutex_) = 0;  // how many turns have ended
+  bool wanted_ ABSL_GUARDED_BY(mutex_) = false;    // the view may have changed
+  bool asking_ ABSL_GUARDED_BY(mutex_) = false;    // a thread has the turn
+  uint64_t begun_ ABSL_GUARDED_BY(mutex_) = 0;     // how many turns have begun
+  uint64_t answered_ ABSL_GUARDED_BY(mutex_) = 0;  // the last of them that had an answer
   BootClock::time_point failed_ ABSL_GUARDED_BY(mutex_);
-  absl::Status problem_ ABSL_GUARDED_BY(mutex_);  // of the last turn
+  absl::Status problem_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   ZooKeeper zookeeper_;
   std::thread thread_;

@@ -15,6 +15,12 @@
 
 namespace kvstore::cached {
 
+/// The error of a call, with the name of the server.
+inline absl::Status Error(const std::string& server, const absl::Status& status) {
+  const auto code = absl::IsCancelled(status) ? absl::StatusCode::kUnavailable : status.code();
+  return absl::Status(code, server + ": " + std::string(status.message()));
+}
+
 /// The connections to one server, each used by one thread at a time. Thread-safe.
 template <typename Connection>
 class Connections {
@@ -25,15 +31,15 @@ class Connections {
       : open_(std::move(open)), most_(options.connections), wait_(options.timeout) {}
 
   /// Runs `work(connection)` with an idle connection, or a new one. A connection on which it fails is closed.
-  /// If that had been idle, the work is done once more with a new one, because a server that was restarted
-  /// has closed it; so the work must be harmless to repeat.
+  /// If that had been idle and the work finds it closed (CANCELLED), as it is after a restart of the server,
+  /// the work is done once more with a new one; so it must be harmless to repeat.
   template <typename Work>
   auto Run(Work work) -> decltype(work(std::declval<Connection&>())) {
     bool idle = false;
     auto connection = Take(&idle);
     if (!connection.ok()) return connection.status();
     auto result = work(**connection);
-    if (!result.ok() && idle) {
+    if (absl::IsCancelled(StatusOf(result)) && idle) {
       connection->reset();
       CloseIdle();
       auto fresh = open_();
@@ -54,6 +60,12 @@ class Connections {
   }
 
  private:
+  static const absl::Status& StatusOf(const absl::Status& status) { return status; }
+  template <typename T>
+  static const absl::Status& StatusOf(const absl::StatusOr<T>& result) {
+    return result.status();
+  }
+
   absl::StatusOr<std::unique_ptr<Connection>> Take(bool* idle) {
     {
       const auto end = std::chrono::steady_clock::now() + wait_;

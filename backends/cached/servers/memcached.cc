@@ -193,8 +193,7 @@ class Memcached : public Server {
   template <typename T>
   absl::StatusOr<T> Named(absl::StatusOr<T> result) const {
     if (result.ok()) return result;
-    return absl::Status(result.status().code(),
-                        fmt::format("{}: {}", name_, std::string(result.status().message())));
+    return Error(name_, result.status());
   }
 
   static std::optional<std::string> TextOf(MemcachedAnswer& answer) {

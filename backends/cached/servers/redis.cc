@@ -5,6 +5,7 @@
 #include <openssl/evp.h>
 
 #include <array>
+#include <cerrno>
 #include <charconv>
 #include <random>
 #include <utility>
@@ -58,8 +59,7 @@ local function forget()
 end
 )lua";
 
-///   KEYS  the key; ARGV  mark, now (ms), before when marks have expired (ms), for how long (s), the guard's
-///   key
+///   KEYS  the key; ARGV  mark, for how long it is kept (s), the guard's key
 constexpr std::string_view kMarkText = R"lua(
 local marks = KEYS[1] .. ':m'
 local now = tonumber(redis.call('TIME')[1])
@@ -145,10 +145,11 @@ class RedisConnection {
                                                           texts.data(), sizes.data())),
                 [](redisReply* r) { freeReplyObject(r); });
     if (reply == nullptr) {
-      return absl::UnavailableError(context_->err == REDIS_ERR_IO
-                                        ? "does not answer in time, or has closed the "
-                                          "connection"
-                                        : context_->errstr);
+      const bool closed = context_->err == REDIS_ERR_EOF ||
+                          (context_->err == REDIS_ERR_IO && (errno == ECONNRESET || errno == EPIPE));
+      if (closed) return absl::CancelledError("has closed the connection");
+      return absl::UnavailableError(context_->err == REDIS_ERR_IO ? "does not answer in time"
+                                                                  : context_->errstr);
     }
     if (reply->type == REDIS_REPLY_ERROR) {
       return absl::UnavailableError(fmt::format("refuses: {}", TextOf(*reply)));
@@ -307,9 +308,7 @@ class Redis : public Server {
   }
 
  private:
-  absl::Status Named(const absl::Status& status) const {
-    return absl::Status(status.code(), fmt::format("{}: {}", name_, std::string(status.message())));
-  }
+  absl::Status Named(const absl::Status& status) const { return Error(name_, status); }
 
   /// The guard as it is stored, with the run in front; empty if there is none.
   absl::StatusOr<std::string> StoredGuard(RedisConnection& connection) const {

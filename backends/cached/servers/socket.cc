@@ -20,7 +20,10 @@
 namespace kvstore::cached {
 namespace {
 
+absl::Status ClosedError() { return absl::CancelledError("has closed the connection"); }
+
 absl::Status SystemError(std::string_view what, int error) {
+  if (error == EPIPE || error == ECONNRESET) return ClosedError();
   return absl::UnavailableError(fmt::format("{}: {}", what, std::strerror(error)));
 }
 
@@ -125,7 +128,7 @@ absl::Status Socket::Receive(std::string& bytes) {
     const int error = errno;
     bytes.resize(before + static_cast<size_t>(std::max<ssize_t>(received, 0)));
     if (received > 0) return CheckTime();
-    if (received == 0) return absl::UnavailableError("has closed the connection");
+    if (received == 0) return ClosedError();
     if (error == EAGAIN || error == EWOULDBLOCK) return absl::UnavailableError("does not answer in time");
     if (error != EINTR) return SystemError("cannot receive", error);
     if (auto status = CheckTime(); !status.ok()) return status;

@@ -21,6 +21,8 @@ class Socket {
   Socket(const Socket&) = delete;
   ~Socket();
 
+  // Both fail with CANCELLED if the other side has closed the connection.
+
   /// Sends all of the bytes.
   absl::Status Send(std::string_view bytes);
   /// Appends what has arrived to `bytes`, at least one byte.

@@ -444,7 +444,7 @@ TEST_F(CacheTest, OfTwoChangesOfTheListOneComesIntoForce) {
     for (const absl::Status& status : {first, other})
       EXPECT_TRUE(status.ok() || absl::IsAborted(status)) << status;
     ASSERT_OK(caches->view().Refresh());
-    EXPECT_FALSE(caches->view().Load()->view.off);
+    EXPECT_EQ(caches->view().Load()->view.changing, 0U);
     ASSERT_OK(Write(*caches, round));
     EXPECT_EQ(Read(*caches), round);
     EXPECT_TRUE(IsCached(*caches));

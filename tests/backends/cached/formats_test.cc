@@ -40,17 +40,18 @@ TEST(ViewTest, HasThisForm) {
                   .lease_ms = 4,
                   .quarantine_s = 5,
                   .suspended = {{"redis c:3", 1700000000000}},
-                  .off = true,
+                  .changing = 7,
                   .before = {"memcached d:4"}};
   const std::string text =
       R"({"version":1,"id":99,"list":2,"memcached":["a:1"],"redis":["b:2","c:3"],"lease_ms":4,"quarantine_s":5,"suspended":{"redis c:3":1700000000000},)"
-      R"("off":true,"before":["memcached d:4"]})";
+      R"("changing":7,"before":["memcached d:4"]})";
   EXPECT_EQ(*ParseView(text), view);
   EXPECT_EQ(*ParseView(ToText(view)), view);
   EXPECT_THAT(ParseView(R"({"version":1,"id":1,"list":0})"),
               testing::FailsWith(absl::StatusCode::kInvalidArgument, "list"));
   EXPECT_THAT(
-      ParseView(R"({"version":1,"id":1,"list":1,"memcached":[1],"redis":[],"suspended":{},"before":[]})"),
+      ParseView(
+          R"({"version":1,"id":1,"list":1,"memcached":[1],"redis":[],"lease_ms":1,"quarantine_s":1,"suspended":{},"changing":0,"before":[]})"),
       testing::FailsWith(absl::StatusCode::kInvalidArgument, "memcached"));
 }
 
