@@ -25,7 +25,7 @@ std::unique_ptr<cached::Caches> Open(const Globals& globals, const Arguments& ar
   return OrFail(OpenCaches(globals.StoreOptions(), args.backend));
 }
 
-/// "trusted", "in quarantine", "suspended", "does not answer", "without a guard"
+/// One of the states that the help of `status` explains.
 std::string StateOf(const cached::ServerState& server, uint64_t list) {
   if (server.suspended) return "suspended";
   if (!server.problem.ok()) return "does not answer";
@@ -50,7 +50,8 @@ void AddStatus(CLI::App& group, Globals& globals, const std::shared_ptr<Argument
   new              no process has told it yet that it is used
   suspended        a process could not reach it, so nobody reads it; it is used again when it answers
   does not answer  this command cannot reach it
-Exit code 1 if the list of servers in force is not that of the configuration, or a server is not trusted.
+Exit code 1 if the servers, the lease and the quarantine in force are not those of the configuration, or a server is
+not trusted.
 
 Example: kv --config kv.json cache status)");
   status->callback([args, &globals] {
@@ -80,12 +81,12 @@ Example: kv --config kv.json cache status)");
     if (state.view.changing != 0) {
       throw Failure{
           absl::FailedPreconditionError("caches: no cache is read, because a change of the list of servers "
-                                        "was cut short: complete it with kv cache "
-                                        "use")};
+                                        "was cut short: complete it with kv cache use")};
     }
     if (!state.as_configured) {
       throw Failure{
-          absl::FailedPreconditionError("caches: the configuration names other servers than those in force: "
+          absl::FailedPreconditionError("caches: the configuration names other servers, or another lease or "
+                                        "quarantine, than those in force: "
                                         "kv cache use brings them into force")};
     }
     if (!all_trusted) throw Failure{absl::FailedPreconditionError("caches: not all servers are trusted")};
@@ -101,8 +102,7 @@ void AddUse(CLI::App& group, Globals& globals, const std::shared_ptr<Arguments>&
       "HOST:PORT' or 'redis HOST:PORT'");
   use->footer(
       "Until the quarantine is over, all reads go to the backend. Processes need not be restarted; those "
-      "whose "
-      "configuration names other servers use the list in force, too.\n\n"
+      "whose configuration names other servers use the list in force, too.\n\n"
       "Example: kv --config kv.json cache use");
   use->callback([args, &globals] {
     OrFail(
@@ -115,8 +115,7 @@ void AddDrop(CLI::App& group, Globals& globals, const std::shared_ptr<Arguments>
   CLI::App* drop = group.add_subcommand("drop", "Forget all that is cached");
   drop->footer(
       "For after a write that did not come through KVStore: a restored backup, a promotion that has lost "
-      "writes, an edit "
-      "by hand. Until the quarantine is over, all reads go to the backend.\n\n"
+      "writes, an edit by hand. Until the quarantine is over, all reads go to the backend.\n\n"
       "Example: kv --config kv.json cache drop");
   drop->callback([args, &globals] {
     OrFail(Open(globals, *args)->Drop());
@@ -138,8 +137,7 @@ void AddCacheCommands(CLI::App& app, Globals& globals) {
   group->footer("Example: kv --config kv.json cache status");
   globals.without_server[group] =
       "this command works on cache servers and ZooKeeper, not through a server of KVStore; name the "
-      "configuration with "
-      "--config FILE";
+      "configuration with --config FILE";
 }
 
 }  // namespace kvstore::cli

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <random>
 #include <thread>
 #include <utility>
 
 #include "backend_api/outcome.h"
+#include "base/random_number.h"
 #include "client/outcome.h"
 #include "client/token.h"
 #include "kvstore_api/limits.h"
@@ -19,15 +19,6 @@ namespace {
 /// The pause between two attempts begins with the one, and doubles after each up to the other.
 constexpr uint64_t kMinBackoffMs = 10;
 constexpr uint64_t kMaxBackoffMs = 1'000;
-
-std::mt19937_64& Generator() {
-  static thread_local std::mt19937_64 generator = [] {
-    std::random_device device;
-    std::seed_seq seed{device(), device(), device(), device()};
-    return std::mt19937_64(seed);
-  }();
-  return generator;
-}
 
 MultiplexedStream::Metadata MetadataOf(const ConnectOptions& options) {
   MultiplexedStream::Metadata metadata;
@@ -41,7 +32,7 @@ MultiplexedStream::Metadata MetadataOf(const ConnectOptions& options) {
 std::string NewRequestId() {
   std::string id(kRequestIdBytes, '\0');
   for (size_t at = 0; at < id.size(); at += sizeof(uint64_t)) {
-    const uint64_t part = Generator()();
+    const uint64_t part = RandomNumber();
     id.replace(at, sizeof(part), reinterpret_cast<const char*>(&part), sizeof(part));
   }
   return id;
@@ -145,7 +136,7 @@ Caller::Verdict Caller::Classify(const grpc::Status& status, const std::string& 
 bool Caller::Pause(int attempt, std::optional<Clock::time_point> deadline) const {
   const uint64_t most = std::min<uint64_t>(kMinBackoffMs << std::min(attempt, 20), kMaxBackoffMs);
   // Random, so that clients that were refused together do not come back together; at least half of it.
-  const auto pause = std::chrono::microseconds(most * 500 + Generator()() % (most * 500 + 1));
+  const auto pause = std::chrono::microseconds(most * 500 + RandomNumber() % (most * 500 + 1));
   if (deadline && Clock::now() + pause >= *deadline) return false;
   channels_->Pause(pause);
   return CheckCall().ok();

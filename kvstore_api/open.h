@@ -69,13 +69,14 @@ struct CacheOptions {
   std::vector<std::string> memcached;
   /// "host:port" of Redis servers, which cache the first pages of mappings, and their counts.
   std::vector<std::string> redis;
-  Login redis_login;           ///< Empty: Redis asks for none. Without a user: the default one.
-  uint32_t ttl_s = 3'600;      ///< A cached value is forgotten after this, 1..43,200.
-  uint32_t timeout_ms = 250;   ///< How long a cache server may take to answer, 1..60,000.
-  uint32_t connections = 16;   ///< To each cache server, 1..1,000.
+  Login redis_login;          ///< Empty: Redis asks for none. Without a user: the default one.
+  uint32_t ttl_s = 3'600;     ///< A cached value is forgotten after this, 1..43,200.
+  uint32_t timeout_ms = 250;  ///< How long a cache server may take to answer, 1..60,000.
+  uint32_t connections = 16;  ///< To each cache server, 1..1,000.
+  // `kv cache use` brings these two, and the servers, into force for all processes.
   uint32_t lease_ms = 10'000;  ///< A process without ZooKeeper stops to use caches after this, 100..600,000.
-  /// For how long the caches of a server that has lost its memory are not read. Longer than any write takes,
-  /// also one whose process has died, 1..86,400.
+  /// For how long the caches of a server that has lost its memory are not read, 1..86,400, at least twice the
+  /// lease. A write may take a third of what it is longer than the lease.
   uint32_t quarantine_s = 60;
 };
 

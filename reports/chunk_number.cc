@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <atomic>
-#include <random>
 
 #include "base/big_endian.h"
 #include "base/clock.h"
+#include "base/random_number.h"
 
 namespace kvstore::reports {
 
@@ -21,7 +21,6 @@ constexpr uint64_t kMaxSetBackMs = 3'600'000;
 
 std::string NewChunkNumber(uint64_t least_ms) {
   static std::atomic<uint64_t> last{0};
-  thread_local std::mt19937_64 random{(uint64_t{std::random_device()()} << 32) | std::random_device()()};
   const uint64_t now = WallClockMs() << 16;
   uint64_t before = last.load();
   uint64_t next = 0;
@@ -33,7 +32,7 @@ std::string NewChunkNumber(uint64_t least_ms) {
   // there.
   std::string number;
   AppendBigEndian(number, std::max(next, std::min(least_ms, kMaxMs) << 16 | (next & 0xFFFF)));
-  AppendBigEndian(number, uint64_t{random()});
+  AppendBigEndian(number, RandomNumber());
   return number;
 }
 

@@ -112,13 +112,13 @@ std::vector<absl::StatusOr<Object>> CachedObjectStore::GetMany(std::span<const u
   std::vector<size_t> missing;
   std::vector<uint64_t> missing_ids;
   std::vector<Found> leases;  // of the missing ones
-  bool has_leases = false;
   BatchBytes bytes;
   for (size_t begin = 0; begin < ids.size() && !bytes.full(); begin += kLookedUpAtOnce) {
     const auto some = ids.subspan(begin, std::min(kLookedUpAtOnce, ids.size() - begin));
     std::vector<Cache::Key> keys;
     for (const uint64_t id : some) keys.push_back({incarnation_, id});
-    std::vector<Found> found = cache_->Find(keys, 'v', /*wait=*/!has_leases);
+    // It waits once, and not for others while it has leases that these may wait for.
+    std::vector<Found> found = cache_->Find(keys, 'v', /*wait=*/begin == 0);
     for (size_t i = 0; i < some.size(); ++i) {
       auto cached = found[i].value ? DecodeCachedObject(some[i], *found[i].value) : std::nullopt;
       if (cached) {
@@ -127,7 +127,6 @@ std::vector<absl::StatusOr<Object>> CachedObjectStore::GetMany(std::span<const u
       } else {
         missing.push_back(begin + i);
         missing_ids.push_back(some[i]);
-        has_leases = has_leases || found[i].lease.has_value();
         leases.push_back(std::move(found[i]));
       }
     }

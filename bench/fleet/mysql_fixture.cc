@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "assembly/mysql_backend.h"
-#include "backends/cached/protocol/guarded_server.h"
+#include "base/random_number.h"
 #include "catalog/file_catalog.h"
 #include "coordination/zookeeper.h"
 
@@ -41,7 +41,7 @@ absl::StatusOr<std::unique_ptr<Backend>> MySqlFixture::Cached(std::unique_ptr<Ba
   CacheOptions options = caches.options;
   options.lease_ms = 500;
   const std::string node =
-      cached::ViewNode(caches.coordination.root, fmt::format("kv_bench_{:x}", cached::RandomNumber()));
+      cached::ViewNode(caches.coordination.root, fmt::format("kv_bench_{:x}", RandomNumber()));
   forget_caches_ = [coordination = caches.coordination, node] {
     ZooKeeper(coordination.zookeeper, nullptr).Delete(node).IgnoreError();
   };

@@ -9,8 +9,8 @@
 #include <string>
 #include <utility>
 
+#include "backend_api/forwarding_endpoint.h"
 #include "base/fail_point.h"
-#include "tests/migration/forward.h"
 #include "tests/migration/migration_fixture.h"
 #include "tests/support/eventually.h"
 

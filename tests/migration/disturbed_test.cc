@@ -8,8 +8,8 @@
 #include <string>
 #include <thread>
 
+#include "backend_api/forwarding_endpoint.h"
 #include "base/fail_point.h"
-#include "tests/migration/forward.h"
 #include "tests/migration/migrating_store.h"
 #include "tests/support/eventually.h"
 #include "tests/support/random.h"

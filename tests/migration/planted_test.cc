@@ -5,7 +5,7 @@
 #include <set>
 #include <thread>
 
-#include "tests/migration/forward.h"
+#include "backend_api/forwarding_endpoint.h"
 #include "tests/migration/migrating_store.h"
 #include "tests/support/eventually.h"
 #include "tests/support/random.h"

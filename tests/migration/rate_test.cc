@@ -6,10 +6,10 @@
 #include <string>
 #include <utility>
 
+#include "backend_api/forwarding_endpoint.h"
 #include "kvstore_api/call_scope.h"
 #include "migration/migrator.h"
 #include "tests/migration/fake_time.h"
-#include "tests/migration/forward.h"
 #include "tests/migration/migration_fixture.h"
 #include "tests/support/eventually.h"
 

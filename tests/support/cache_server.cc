@@ -47,11 +47,12 @@ bool CacheServer::Serves() const {
   const sockaddr_in address = Loopback(port_);
   const std::string_view ask = kind_ == Kind::kMemcached ? "mn\r\n" : "PING\r\n";
   std::array<char, 64> answer{};
-  const bool serves = ::connect(socket, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0 &&
-                      ::write(socket, ask.data(), ask.size()) == static_cast<ssize_t>(ask.size()) &&
-                      ::read(socket, answer.data(), answer.size()) > 0;
+  const bool answers = ::connect(socket, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0 &&
+                       ::write(socket, ask.data(), ask.size()) == static_cast<ssize_t>(ask.size()) &&
+                       ::read(socket, answer.data(), answer.size() - 1) > 0;
   ::close(socket);
-  return serves;
+  // Redis answers with this while it reads what it has saved.
+  return answers && !std::string_view(answer.data()).starts_with("-LOADING");
 }
 
 void CacheServer::Stop() {

@@ -47,15 +47,17 @@ struct Found {
 ///
 /// **What is promised.** A value that Find returns was in the backend at some moment between the beginning
 /// and the end of the call, if all who write go through Write, whatever fails: servers of the cache that die,
-/// hang, come back, forget, or can be reached by some only; processes that die at any point; ZooKeeper. What
-/// is assumed is that no write takes longer than the quarantine, not even one whose process has died; that
-/// clocks run at the same speed to a tenth; and that no server forgets a mark, to make room, before its
-/// writer is done.
+/// hang, come back, forget, or can be reached by some only; processes that die or are stopped at any point;
+/// ZooKeeper. docs/caches.md lists what is assumed.
+///
+/// Calls wait for cache servers for CacheOptions::timeout_ms each, whatever the deadline of the caller's
+/// CallScope, and check that in between.
 class Cache {
  public:
   using OpenServer = std::unique_ptr<Server> (*)(const ServerOptions&);
 
   /// view  must outlive this.
+  /// open  opens a server that is connected to when it is needed.
   Cache(CacheKind kind, const CacheOptions& options, ViewKeeper& view, OpenServer open);
   ~Cache();
 
@@ -65,9 +67,10 @@ class Cache {
     uint64_t id = 0;
   };
 
-  /// Looks up some keys.
+  /// Looks up some keys, and gives the result of each. A cache that fails, or cannot be trusted, has nothing.
   ///
-  /// wait  Waits a moment where another reader is about to fill one. Not for a caller that has leases.
+  /// part  of kRedisParts for mappings, 'v' for objects.
+  /// wait  Waits up to 200 ms where another reader is about to fill a key. Not for a caller that has leases.
   std::vector<Found> Find(std::span<const Key> keys, char part, bool wait = true);
   /// A value that the backend has said, for a key whose lease was found.
   struct Filling {
@@ -79,17 +82,21 @@ class Cache {
   /// Lets others fill the key, because this reader has no value.
   void GiveUp(const Found::Lease& lease);
 
-  /// Makes a write to the backend: `write` is called once, at most, and its result returned. From the moment
-  /// that it may be seen, no reader gets from the cache what was before it.
+  /// Makes a write to the backend: `write` is called once, at most, in a CallScope that ends it in time, and
+  /// its result is returned. From the moment that it may be seen, no reader gets from the cache what was
+  /// before it. Where the key's server cannot be reached, first waits until nobody reads that.
   ///
-  /// UNAVAILABLE, without a write, if neither the key's server nor ZooKeeper can be reached.
+  /// UNAVAILABLE        without a write, if neither the server nor ZooKeeper can be reached; or in doubt, if
+  /// the
+  ///                    write was made but took so long that the cache has to be cleared, and cannot be.
+  /// DEADLINE_EXCEEDED  without a write, if the time of the call is over before it.
   absl::Status Write(const Key& key, const std::function<absl::Status()>& write);
 
   /// The dataset is elsewhere from now on, and the backend refuses its reads: what is cached of it is never
-  /// returned again.
+  /// returned again. Suspends servers that do not answer. UNAVAILABLE if ZooKeeper cannot be reached.
   absl::Status Leave(uint64_t incarnation);
 
-  /// Forgets everything, as if all servers had lost their memory.
+  /// Forgets everything, as if all servers had lost their memory. As Leave.
   absl::Status Drop();
 
   /// Samples a key that was written, to compare later what the cache has with what the backend has.
@@ -101,7 +108,8 @@ class Cache {
   void Describe(MetricsSink& sink) const;
   CacheStats& stats() { return stats_; }
 
-  /// Suspends a server, and returns when nobody reads it any more. Makes nothing of one that is suspended.
+  /// Suspends a server, by name, and returns when nobody reads it any more. Makes nothing of one that is
+  /// suspended. Errors as of ViewKeeper.
   absl::Status Suspend(const std::string& server);
   /// The servers of the view in force.
   std::vector<std::shared_ptr<GuardedServer>> Servers(const KnownView& view);
@@ -138,11 +146,18 @@ class Cache {
     BootClock::time_point since;       ///< from this time on.
     std::optional<Mark> mark;          ///< Nullopt: nobody reads the key's server, or there is none.
   };
+  /// The most marks that are kept in mind to be removed, or set again.
+  static constexpr size_t kMaxMarks = 10'000;
+  /// A server that is not trusted yet.
+  struct Quarantine {
+    std::string guard;  ///< Its text.
+    BootClock::time_point since;
+  };
   /// A mark that stays, because its write may happen yet.
   struct Doubted {
     Key key;
     Mark mark;                    ///< Without a server if there was none to mark.
-    BootClock::time_point due;    ///< When it is set again.
+    BootClock::time_point due;    ///< When it is set again at the latest.
     BootClock::time_point until;  ///< When nothing can happen any more.
   };
   /// Marks the key where it is now.
@@ -162,6 +177,8 @@ class Cache {
   void LookAfter(const KnownView& view, GuardedServer& server);
   /// Removes marks that could not be removed before, and sets those again that must stay and were lost.
   void LookAfterMarks(const KnownView& view);
+  /// Sets a mark in doubt again if it is time for that; returns whether the server was asked.
+  bool SetAgain(const KnownView& view, Doubted& doubt);
   void CheckSamples();
   void Compare(const Sample& sample);
 
@@ -180,6 +197,7 @@ class Cache {
   std::vector<Sample> samples_ ABSL_GUARDED_BY(mutex_);
   std::vector<Mark> unmarks_ ABSL_GUARDED_BY(mutex_);
   std::vector<Doubted> doubts_ ABSL_GUARDED_BY(mutex_);
+  std::map<const GuardedServer*, Quarantine> quarantines_;  // of the thread alone
   std::thread thread_;
 };
 

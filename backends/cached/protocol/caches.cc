@@ -8,6 +8,7 @@
 
 #include "backends/cached/servers/memcached.h"
 #include "backends/cached/servers/redis.h"
+#include "base/random_number.h"
 #include "kvstore_api/call_scope.h"
 
 namespace kvstore::cached {

@@ -28,9 +28,8 @@ class Caches {
  public:
   /// Returns at once: ZooKeeper and the servers are connected to when they are needed.
   ///
-  /// node  that of the view (ViewNode). If there is none, it is made, without servers: UseServers brings
-  /// those
-  ///       of `options` into force.
+  /// node  that of the view (ViewNode). If there is none, it is made, without servers: UseServers brings the
+  ///       servers of `options` into force.
   Caches(const CacheOptions& options, const ZooKeeperOptions& zookeeper, const std::string& node);
 
   Cache& objects() { return objects_; }
@@ -48,7 +47,7 @@ class Caches {
   /// ABORTED if another call, of any process, came in between.
   absl::Status UseServers(const std::set<std::string>& stopped);
 
-  /// Forgets all that is cached: no cache is read until its quarantine is over.
+  /// Forgets all that is cached: no cache is read until its quarantine is over. Errors as of Cache::Drop.
   absl::Status Drop();
 
   /// The view in force, and what its servers say. UNAVAILABLE if ZooKeeper cannot be reached.
@@ -60,6 +59,7 @@ class Caches {
   absl::StatusOr<State> Look();
 
   /// Suspends the servers that do not answer, before a moment at which there is no time to wait for that.
+  /// Errors as of Cache::Suspend.
   absl::Status SuspendDead(CacheKind kind);
 
  private:

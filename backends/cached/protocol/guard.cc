@@ -1,7 +1,10 @@
 #include "backends/cached/protocol/guard.h"
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
+#include "base/random_number.h"
 #include "json/json.h"
 #include "json/json_fields.h"
 
@@ -11,6 +14,25 @@ namespace {
 constexpr uint64_t kVersion = 1;
 
 }  // namespace
+
+void Renew(Guard& guard, uint64_t list) {
+  // The numbers of JSON are exact below 2^63 in all programs that an operator may look with.
+  guard = Guard{.number = RandomNumber() >> 1, .trusted = false, .list = list, .left = {}};
+}
+
+bool Trusts(const Guard& guard, uint64_t incarnation) {
+  if (!guard.trusted) return false;
+  const auto left = guard.left.find(incarnation);
+  return left == guard.left.end() || left->second.trusted;
+}
+
+std::string KeyPrefix(const Guard& guard) { return fmt::format("kv:{:x}:", guard.number); }
+
+std::string KeyName(const Guard& guard, uint64_t incarnation, uint64_t id) {
+  const auto left = guard.left.find(incarnation);
+  const uint64_t epoch = left == guard.left.end() ? 0 : left->second.epoch;
+  return fmt::format("{}{:x}:{:x}:{:x}", KeyPrefix(guard), incarnation, epoch, id);
+}
 
 std::string ToText(const Guard& guard) {
   Json left = Json::array();

@@ -1,7 +1,6 @@
 #include "backends/cached/protocol/guarded_server.h"
 
 #include <algorithm>
-#include <random>
 #include <utility>
 
 namespace kvstore::cached {
@@ -14,18 +13,8 @@ constexpr std::chrono::milliseconds kLongestRest{2'000};
 
 }  // namespace
 
-uint64_t RandomNumber() {
-  static thread_local std::mt19937_64 random(std::random_device{}());
-  return random();
-}
-
 bool IsFailure(const absl::Status& status) {
   return !status.ok() && !absl::IsResourceExhausted(status) && !absl::IsAborted(status);
-}
-
-void Renew(Guard& guard, uint64_t list) {
-  // The numbers of JSON are exact below 2^63 in all programs that an operator may look with.
-  guard = Guard{.number = RandomNumber() >> 1, .trusted = false, .list = list, .left = {}};
 }
 
 void GuardedServer::Note(const std::optional<std::string>& text) {

@@ -17,13 +17,9 @@
 
 namespace kvstore::cached {
 
-/// A number that nobody else has chosen.
-uint64_t RandomNumber();
 /// Whether an error of a server says that it fails, and not that this process asks too much, or that its view
 /// is old.
 bool IsFailure(const absl::Status& status);
-/// Makes it the guard of a server whose keys are worth nothing.
-void Renew(Guard& guard, uint64_t list);
 
 /// A server of a cache with what this process knows of its guard. Thread-safe.
 class GuardedServer {
@@ -57,13 +53,10 @@ class GuardedServer {
   bool resting() const {
     return BootClock::now() < BootClock::time_point(BootClock::duration(rests_until_.load()));
   }
+  /// Notes the outcome of a call of the server. An error that is no failure (IsFailure), and OK, count for
+  /// nothing in Failed.
   void Failed(const absl::Status& why);
   void Succeeded() { failures_ = 0; }
-
-  /// Of the process' thread that looks after the servers: since when it has seen this guard, and the server
-  /// in use, without a break.
-  std::string quarantined_guard;
-  std::optional<BootClock::time_point> quarantined_since;
 
  private:
   const std::unique_ptr<Server> server_;

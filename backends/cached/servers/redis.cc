@@ -7,12 +7,12 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
-#include <random>
 #include <utility>
 
 #include "absl/strings/escaping.h"
 #include "backends/cached/servers/connections.h"
 #include "base/address.h"
+#include "base/random_number.h"
 
 namespace kvstore::cached {
 namespace {
@@ -209,8 +209,7 @@ class Redis : public Server {
   uint32_t connections() const override { return connections_.count(); }
 
   absl::StatusOr<LookedAll> Look(std::span<const Key> keys, bool lease) override {
-    static thread_local std::mt19937_64 random(std::random_device{}());
-    const uint64_t mine = random();
+    const uint64_t mine = RandomNumber();
     std::vector<std::string_view> names;
     const std::string mine_text = lease ? std::to_string(mine) : "";
     const std::string lease_ms = std::to_string(kLeaseSeconds * 1000);

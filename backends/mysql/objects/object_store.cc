@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <map>
-#include <random>
 #include <unordered_map>
 #include <utility>
 
@@ -13,6 +12,7 @@
 #include "backend_api/scan_budget.h"
 #include "backends/mysql/objects/open_shards.h"
 #include "base/hash.h"
+#include "base/random_number.h"
 #include "json/json.h"
 
 namespace kvstore::mysql {
@@ -34,11 +34,6 @@ constexpr size_t kMaxTogetherInBlock = 32;
 constexpr uint64_t kMaxListedObjects = 256;
 /// From this local ID on the log warns that the shard runs out of local IDs.
 constexpr uint64_t kAlarm = ObjectId::kMaxLocal / 10 * 8;
-
-uint64_t RandomNumber() {
-  static thread_local std::mt19937_64 random(std::random_device{}());
-  return random();
-}
 
 uint64_t LocalOf(uint64_t id) { return id & ObjectId::kMaxLocal; }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <random>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -11,6 +10,7 @@
 #include "backend_api/outcome.h"
 #include "backend_api/row_rules.h"
 #include "base/hash.h"
+#include "base/random_number.h"
 #include "kvstore_api/limits.h"
 
 namespace kvstore::mysql {
@@ -23,14 +23,7 @@ constexpr size_t kWrittenTogether = 128;
 constexpr size_t kTogetherBytes = size_t{1} << 20;
 
 /// Returns a mark for a slot of the clock (MarkOf).
-uint64_t RandomMark() {
-  static thread_local std::mt19937_64 random = [] {
-    std::random_device device;
-    std::seed_seq seed{device(), device(), device(), device()};
-    return std::mt19937_64(seed);
-  }();
-  return 1 + random() % kMaxMark;
-}
+uint64_t RandomMark() { return 1 + RandomNumber() % kMaxMark; }
 
 absl::Status OutcomeUnknownError() {
   return MarkInDoubt(

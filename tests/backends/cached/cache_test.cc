@@ -1,25 +1,21 @@
-#include "backends/cached/protocol/cache.h"
-
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include "backend_api/outcome.h"
-#include "backends/cached/protocol/caches.h"
 #include "backends/cached/servers/memcached.h"
 #include "kvstore_api/call_scope.h"
-#include "tests/support/cache_server.h"
-#include "tests/support/eventually.h"
-#include "tests/support/status_matchers.h"
+#include "kvstore_api/in_doubt.h"
+#include "tests/backends/cached/cache_fixture.h"
 #include "tests/support/tcp_proxy.h"
-#include "tests/support/zookeeper_server.h"
 
+/// Reads and writes through the caches of some processes, and what fails in between.
 namespace kvstore::cached {
 namespace {
 
@@ -27,85 +23,6 @@ using testing::CacheServer;
 using testing::Eventually;
 using testing::FailsWith;
 using testing::TcpProxy;
-using testing::ZooKeeperServer;
-
-constexpr char kNode[] = "/kvstore/caches/users";
-constexpr Cache::Key kKey{.incarnation = 1, .id = 7};
-
-/// One value in a backend, which counts its reads.
-struct Master {
-  std::atomic<int> value{1};
-  std::atomic<int> reads{0};
-  std::atomic<int> pause_ms{0};
-};
-
-/// Caches of one or more processes in front of a value, with a real memcached and a real ZooKeeper.
-class CacheTest : public ::testing::Test {
- protected:
-  static CacheOptions Options(std::vector<std::string> memcached) {
-    return {.memcached = std::move(memcached),
-            .redis = {},
-            .redis_login = {},
-            .ttl_s = 600,
-            .timeout_ms = 1000,
-            .connections = 16,
-            .lease_ms = 500,
-            .quarantine_s = 1};
-  }
-  std::unique_ptr<Caches> Open(std::vector<std::string> memcached) {
-    return std::make_unique<Caches>(Options(std::move(memcached)), ZooKeeper(), kNode);
-  }
-  /// The first that is opened brings its servers into force.
-  std::unique_ptr<Caches> Open() {
-    auto caches = Open({memcached_.address()});
-    if (!std::exchange(used_, true)) {
-      EXPECT_OK(caches->UseServers({}));
-    }
-    return caches;
-  }
-  ZooKeeperOptions ZooKeeper() const {
-    return {.servers = zookeeper_.address(), .auth = {}, .session_timeout_ms = 4000, .call_timeout_ms = 1500};
-  }
-
-  /// Reads the value as a store does.
-  int Read(Caches& caches, Cache::Key key = kKey) {
-    const Found found = std::move(caches.objects().Find({&key, 1}, 'v').front());
-    if (found.value) return std::stoi(*found.value);
-    ++master_.reads;
-    const int value = master_.value;
-    if (master_.pause_ms > 0) std::this_thread::sleep_for(std::chrono::milliseconds(master_.pause_ms));
-    if (found.lease) Fill(caches, *found.lease, std::to_string(value));
-    return value;
-  }
-  static void Fill(Caches& caches, const Found::Lease& lease, const std::string& value) {
-    const Cache::Filling filling{&lease, value};
-    caches.objects().Fill({&filling, 1});
-  }
-  absl::Status Write(Caches& caches, int value) {
-    return caches.objects().Write(kKey, [&] {
-      master_.value = value;
-      return absl::OkStatus();
-    });
-  }
-  /// Waits until reads are answered by the cache.
-  ::testing::AssertionResult IsCached(Caches& caches) {
-    const auto hit = [&] {
-      const int before = master_.reads;
-      return Read(caches) == master_.value && master_.reads == before;
-    };
-    return Eventually(hit) ? ::testing::AssertionSuccess()
-                           : ::testing::AssertionFailure() << "nothing is cached";
-  }
-  bool Suspended(Caches& caches, const CacheServer& server) {
-    const auto view = caches.view().Load();
-    return view != nullptr && view->view.suspended.contains("memcached " + server.address());
-  }
-
-  ZooKeeperServer zookeeper_;
-  CacheServer memcached_{CacheServer::Kind::kMemcached};
-  Master master_;
-  bool used_ = false;
-};
 
 TEST_F(CacheTest, AnswersWhatItHasAndNeverWhatWasReplaced) {
   auto one = Open();
@@ -167,45 +84,6 @@ TEST_F(CacheTest, AReadThatBeganBeforeAWriteFillsNothing) {
   ASSERT_OK(Write(*caches, 3));
   Fill(*caches, *found.lease, "2");
   EXPECT_EQ(Read(*caches), 3);
-}
-
-TEST_F(CacheTest, AWriteInDoubtLeavesItsMark) {
-  auto caches = Open();
-  ASSERT_TRUE(IsCached(*caches));
-  const auto lost = caches->objects().Write(kKey, [] { return MarkInDoubt(absl::UnavailableError("lost")); });
-  EXPECT_TRUE(absl::IsUnavailable(lost));
-  EXPECT_EQ(Read(*caches), 1);
-  master_.value = 2;  // It has happened after all.
-  EXPECT_EQ(Read(*caches), 2);
-  ASSERT_OK(Write(*caches, 3));
-  EXPECT_EQ(Read(*caches), 3);
-  EXPECT_EQ(caches->objects().stats().in_doubt, 1U);
-  // One that has certainly not happened leaves nothing.
-  const Cache::Key another{.incarnation = 1, .id = 8};
-  const auto refused = caches->objects().Write(another, [] { return absl::NotFoundError("no"); });
-  EXPECT_TRUE(absl::IsNotFound(refused));
-  EXPECT_EQ(Read(*caches, another), 3);
-  master_.reads = 0;
-  EXPECT_EQ(Read(*caches, another), 3);
-  EXPECT_EQ(master_.reads, 0);
-}
-
-TEST_F(CacheTest, AMarkInDoubtOutlivesTheMemoryOfTheServer) {
-  auto caches = Open();
-  ASSERT_TRUE(IsCached(*caches));
-  const auto lost = caches->objects().Write(kKey, [] { return MarkInDoubt(absl::UnavailableError("lost")); });
-  EXPECT_TRUE(IsInDoubt(lost));
-  memcached_.Stop();
-  memcached_.Start();
-  const Cache::Key another{.incarnation = 1, .id = 8};
-  ASSERT_TRUE(Eventually([&] {
-    const int before = master_.reads;
-    Read(*caches, another);
-    return master_.reads == before;
-  })) << "the server is trusted again";
-  EXPECT_EQ(Read(*caches), 1);
-  master_.value = 2;  // It has happened after all.
-  EXPECT_EQ(Read(*caches), 2);
 }
 
 TEST_F(CacheTest, ADeadServerCostsItsHitsAndComesBack) {
@@ -382,110 +260,6 @@ TEST_F(CacheTest, DropForgetsEverything) {
   master_.value = 2;
   EXPECT_EQ(Read(*caches), 2);
   EXPECT_TRUE(IsCached(*caches));
-}
-
-TEST_F(CacheTest, AnotherListIsUsedByAllOrByNone) {
-  CacheServer second(CacheServer::Kind::kMemcached);
-  auto old = Open();
-  ASSERT_TRUE(IsCached(*old));
-  auto young = Open({second.address()});
-  ASSERT_TRUE(IsCached(*young)) << "it uses the list in force";
-  EXPECT_FALSE(young->Look()->as_configured);
-  ASSERT_OK(young->UseServers({}));
-  EXPECT_TRUE(young->Look()->as_configured);
-  ASSERT_OK(Write(*old, 2));
-  EXPECT_EQ(Read(*young), 2);
-  ASSERT_TRUE(IsCached(*young));
-  ASSERT_TRUE(IsCached(*old));
-  ASSERT_OK(Write(*young, 3));
-  EXPECT_EQ(Read(*old), 3);
-}
-
-TEST_F(CacheTest, NobodyReadsByAnOldListWhileANewOneComesIntoForce) {
-  CacheServer second(CacheServer::Kind::kMemcached);
-  auto writer = Open();
-  TcpProxy way(zookeeper_.port());
-  auto reader = std::make_unique<Caches>(
-      Options({memcached_.address()}),
-      ZooKeeperOptions{
-          .servers = way.address(), .auth = {}, .session_timeout_ms = 4000, .call_timeout_ms = 500},
-      kNode);
-  ASSERT_TRUE(IsCached(*writer));
-  ASSERT_TRUE(IsCached(*reader));
-  // The reader hears nothing, and trusts what it knows for the rest of its lease.
-  way.Stall();
-  std::atomic<bool> done{false};
-  std::thread change([&] {
-    EXPECT_OK(Open({second.address()})->UseServers({}));
-    done = true;
-  });
-  for (int value = 2; !done || value < 200; ++value) {
-    ASSERT_OK(Write(*writer, value));
-    ASSERT_EQ(Read(*reader), value);
-    ASSERT_EQ(Read(*writer), value);
-  }
-  change.join();
-  way.Flow();
-  EXPECT_TRUE(IsCached(*reader));
-}
-
-TEST_F(CacheTest, OfTwoChangesOfTheListOneComesIntoForce) {
-  CacheServer second(CacheServer::Kind::kMemcached);
-  auto caches = Open();
-  ASSERT_TRUE(IsCached(*caches));
-  for (int round = 0; round < 3; ++round) {
-    absl::Status first;
-    absl::Status other;
-    std::thread one([&] { first = Open({memcached_.address(), second.address()})->UseServers({}); });
-    std::thread two([&] { other = Open({second.address()})->UseServers({}); });
-    one.join();
-    two.join();
-    EXPECT_TRUE(first.ok() || other.ok()) << first << other;
-    for (const absl::Status& status : {first, other})
-      EXPECT_TRUE(status.ok() || absl::IsAborted(status)) << status;
-    ASSERT_OK(caches->view().Refresh());
-    EXPECT_EQ(caches->view().Load()->view.changing, 0U);
-    ASSERT_OK(Write(*caches, round));
-    EXPECT_EQ(Read(*caches), round);
-    EXPECT_TRUE(IsCached(*caches));
-  }
-}
-
-TEST_F(CacheTest, AWriterThatKnowsTheListOfBeforeIsTold) {
-  CacheServer second(CacheServer::Kind::kMemcached);
-  TcpProxy way(zookeeper_.port());
-  Open();
-  auto old = std::make_unique<Caches>(
-      Options({memcached_.address()}),
-      ZooKeeperOptions{
-          .servers = way.address(), .auth = {}, .session_timeout_ms = 4000, .call_timeout_ms = 500},
-      kNode);
-  ASSERT_TRUE(IsCached(*old));
-  way.Cut();
-  auto young = Open({second.address()});
-  ASSERT_OK(young->UseServers({}));
-  ASSERT_TRUE(IsCached(*young));
-  // It would mark a server that nobody reads.
-  EXPECT_THAT(Write(*old, 2), FailsWith(absl::StatusCode::kUnavailable, "nothing was written"));
-  EXPECT_EQ(Read(*young), 1);
-  way.Mend();
-  EXPECT_TRUE(Eventually([&] { return Write(*old, 2).ok(); }));
-  EXPECT_EQ(Read(*young), 2);
-}
-
-TEST_F(CacheTest, AServerOfTheListBeforeMustAnswerOrBeStopped) {
-  CacheServer second(CacheServer::Kind::kMemcached);
-  auto old = Open();
-  ASSERT_TRUE(IsCached(*old));
-  memcached_.Stop();
-  auto young = Open({second.address()});
-  EXPECT_THAT(young->UseServers({}), FailsWith(absl::StatusCode::kFailedPrecondition, memcached_.address()));
-  ASSERT_OK(Write(*young, 2));
-  EXPECT_EQ(Read(*old), 2);
-  ASSERT_OK(young->UseServers({"memcached " + memcached_.address()}));
-  ASSERT_TRUE(IsCached(*young));
-  ASSERT_OK(Write(*old, 3));
-  EXPECT_EQ(Read(*young), 3);
 }
 
 TEST_F(CacheTest, TheCheckerFindsWhatIsNotSo) {

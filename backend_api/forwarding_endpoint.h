@@ -7,12 +7,15 @@
 
 #include "backend_api/migration_endpoint.h"
 
-namespace kvstore::testing {
+namespace kvstore {
 
-/// Passes all calls on to another endpoint. Tests plant mistakes by overriding some of them.
+/// Hands every call on to another endpoint. A class that changes some calls derives from it and overrides
+/// those. Thread-safe, if the other endpoint is.
 class ForwardingEndpoint : public MigrationEndpoint {
  public:
+  /// wrapped  Not null.
   explicit ForwardingEndpoint(std::unique_ptr<MigrationEndpoint> wrapped) : inner(std::move(wrapped)) {}
+
   absl::StatusOr<std::string> Extent() override { return inner->Extent(); }
   absl::Status Limit(const std::string& extent) override { return inner->Limit(extent); }
   absl::Status Reassert(uint64_t epoch, EndpointState state, bool capture) override {
@@ -38,6 +41,9 @@ class ForwardingEndpoint : public MigrationEndpoint {
   absl::StatusOr<std::unique_ptr<UnitScan>> Scan(const UnitRange& range, uint64_t as_of) override {
     return inner->Scan(range, as_of);
   }
+  absl::StatusOr<std::unique_ptr<UnitSnapshot>> Snapshot(std::chrono::seconds max_age) override {
+    return inner->Snapshot(max_age);
+  }
   absl::Status Replace(uint64_t epoch, std::span<const Unit> units, bool fresh) override {
     return inner->Replace(epoch, units, fresh);
   }
@@ -54,4 +60,4 @@ class ForwardingEndpoint : public MigrationEndpoint {
   const std::unique_ptr<MigrationEndpoint> inner;
 };
 
-}  // namespace kvstore::testing
+}  // namespace kvstore
