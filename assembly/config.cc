@@ -10,6 +10,7 @@
 
 #include "assembly/backend_reader.h"
 #include "assembly/config_fields.h"
+#include "assembly/operate_config.h"
 #include "assembly/server_config.h"
 #include "base/files.h"
 #include "json/json.h"
@@ -94,6 +95,8 @@ absl::StatusOr<Config> ParseConfig(std::string_view text, const fs::path& folder
                  [&](JsonFields& server) { ReadServerOptions(server, folder, config.server); });
   OptionalObject(fields, "backup",
                  [&](JsonFields& backup) { config.backup = ReadBackupConfig(backup, folder); });
+  OptionalObject(fields, "operate",
+                 [&](JsonFields& operate) { ReadOperateOptions(operate, folder, config.operate); });
   store.keep_logs = config.backup && config.backup->log;
   if (auto status = fields.FinishAll(); !status.ok()) return status;
   return config;

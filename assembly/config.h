@@ -8,6 +8,7 @@
 #include "assembly/backup_config.h"
 #include "assembly/built_in_types.h"
 #include "kvstore_api/open.h"
+#include "operate/options.h"
 #include "server/call/options.h"
 
 namespace kvstore {
@@ -17,6 +18,7 @@ struct Config {
   OpenOptions store;     ///< What the store consists of: directory, backends, where the catalog is.
   ServerOptions server;  ///< How `kv serve` serves it: addresses, TLS, tokens, limits.
   std::optional<BackupConfig> backup;  ///< Where the backups of its embedded engine are.
+  operate::OperateOptions operate;     ///< How `kv operate` looks after its fleet.
 };
 
 /// Reads a configuration: a JSON object, whose fields docs/configuration.md describes.

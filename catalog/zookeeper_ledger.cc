@@ -139,6 +139,7 @@ absl::StatusOr<Held> ZooKeeperLedger::AcquireClaims(Operation operation, bool ov
     steps.push_back({.kind = operation.lasting ? Kind::kCreate : Kind::kCreateEphemeral,
                      .path = PathOf(operation.id),
                      .data = TextOf(OperationToJson(operation))});
+    AddConditions(steps);
     const absl::Status status = zookeeper_.Change(std::move(steps));
     if (status.ok()) {
       ++version_;
@@ -148,7 +149,10 @@ absl::StatusOr<Held> ZooKeeperLedger::AcquireClaims(Operation operation, bool ov
       return Held(this, operation.id, operation.lasting, decision.same);
     }
     version_ = -1;
-    if (WasOvertaken(status)) continue;
+    if (WasOvertaken(status)) {
+      if (auto conditions = CheckConditions(); !conditions.ok()) return conditions;
+      continue;
+    }
     // The node may have been created all the same. A lasting operation is then taken over when it is begun
     // again; the node of another one must be removed.
     if (!operation.lasting) AddLeftOver(operation.id);
@@ -158,11 +162,21 @@ absl::StatusOr<Held> ZooKeeperLedger::AcquireClaims(Operation operation, bool ov
       fmt::format("{}: others begin operations faster than this one can; try again", operation.what));
 }
 
+absl::Status ZooKeeperLedger::CheckConditions() {
+  if (conditions_.empty()) return absl::OkStatus();
+  absl::Status status = zookeeper_.Change(conditions_);
+  if (!absl::IsFailedPrecondition(status) && !absl::IsNotFound(status)) return status;
+  return absl::AbortedError(
+      fmt::format("{} has changed in ZooKeeper: another process has taken over what this one did",
+                  conditions_.front().path));
+}
+
 absl::Status ZooKeeperLedger::Check(std::string_view id) {
   // Callers that cannot confirm that they hold an operation undo what they have done. So this is asked
   // without the deadline of the thread's call.
   const ZooKeeper::IgnoreDeadline ignore_deadline;
   const absl::Status status = zookeeper_.Get(PathOf(id), /*watch=*/false).status();
+  if (status.ok()) return CheckConditions();
   if (!absl::IsNotFound(status)) return status;
   return absl::AbortedError(fmt::format(
       "operation {} is not held any more: its session with ZooKeeper has ended, somebody has begun it again, "
@@ -200,7 +214,11 @@ absl::StatusOr<std::vector<Operation>> ZooKeeperLedger::List() {
 absl::Status ZooKeeperLedger::Change(const Held& hold, std::vector<ZooKeeperStep> steps) {
   if (hold.id().empty()) return absl::AbortedError("the operation has ended");
   steps.push_back({.kind = ZooKeeperStep::Kind::kCheck, .path = PathOf(hold.id())});
+  AddConditions(steps);
   absl::Status status = zookeeper_.Change(std::move(steps));
+  if (absl::IsFailedPrecondition(status)) {
+    if (auto conditions = CheckConditions(); absl::IsAborted(conditions)) return conditions;
+  }
   if (!absl::IsNotFound(status)) return status;
   if (auto held = Check(hold.id()); absl::IsAborted(held)) return held;
   return status;

@@ -32,9 +32,16 @@ class ZooKeeperLedger : public Ledger {
  public:
   /// Uses a session that must outlive this. Operations that are not lasting end with the session.
   ///
-  /// who  As Ledger::who; empty: this process.
-  ZooKeeperLedger(ZooKeeper& zookeeper, const std::string& root, std::string who = "")
-      : zookeeper_(zookeeper), folder_(root + "/operations"), who_(std::move(who)) {}
+  /// who         As Ledger::who; empty: this process.
+  /// conditions  Steps of the kind kCheck without which this ledger begins and changes nothing: from the
+  ///             moment when one of them fails, all calls but End and List are ABORTED. So a process that
+  ///             operates only as long as it is the leader cannot do so behind its successor's back.
+  ZooKeeperLedger(ZooKeeper& zookeeper, const std::string& root, std::string who = "",
+                  std::vector<ZooKeeperStep> conditions = {})
+      : zookeeper_(zookeeper),
+        folder_(root + "/operations"),
+        who_(std::move(who)),
+        conditions_(std::move(conditions)) {}
   /// Opens a session of its own.
   ZooKeeperLedger(const ZooKeeperOptions& options, const std::string& root)
       : own_(std::make_unique<ZooKeeper>(options, nullptr)),
@@ -47,13 +54,20 @@ class ZooKeeperLedger : public Ledger {
   void RetryEnds() override;
   absl::StatusOr<std::vector<Operation>> List() override;
 
-  /// Makes all changes in one transaction, provided that the operation is still held; else ABORTED.
+  /// Makes all changes in one transaction, provided that the operation is still held, and the conditions
+  /// hold; else ABORTED.
   absl::Status Change(const Held& hold, std::vector<ZooKeeperStep> steps);
 
  protected:
   absl::StatusOr<Held> AcquireClaims(Operation operation, bool over) override;
 
  private:
+  /// ABORTED if one of the conditions does not hold any more.
+  absl::Status CheckConditions();
+  /// Adds the conditions to a transaction.
+  void AddConditions(std::vector<ZooKeeperStep>& steps) const {
+    steps.insert(steps.end(), conditions_.begin(), conditions_.end());
+  }
   std::string PathOf(std::string_view id) const { return folder_ + "/" + std::string(id); }
   /// Reads the operations that are held into known_. The caller holds ledger_mutex_.
   absl::Status Refresh();
@@ -66,6 +80,7 @@ class ZooKeeperLedger : public Ledger {
   ZooKeeper& zookeeper_;
   const std::string folder_;
   const std::string who_;
+  const std::vector<ZooKeeperStep> conditions_;
   // Serialises what reads or changes the ledger here; its holder alone uses the two members that follow.
   DeadlineMutex ledger_mutex_;
   // The version of folder_ that was seen last, -1 if it must be read again. known_ is at least as new.

@@ -40,6 +40,7 @@ void AddCommands(CLI::App& app, Globals& globals) {
   AddConsumersCommands(app, globals);
   AddExecCommand(app, globals);
   AddServeCommand(app, globals);
+  AddOperateCommands(app, globals);
   AddMigrateCommands(app, globals);
   AddStatCommand(app, globals);
   AddConfigCommands(app, globals);

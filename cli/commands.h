@@ -26,6 +26,7 @@ void AddChangesCommand(CLI::App& app, Globals& globals);
 void AddConsumersCommands(CLI::App& app, Globals& globals);
 void AddExecCommand(CLI::App& app, Globals& globals);
 void AddServeCommand(CLI::App& app, Globals& globals);
+void AddOperateCommands(CLI::App& app, Globals& globals);
 void AddMigrateCommands(CLI::App& app, Globals& globals);
 void AddStatCommand(CLI::App& app, Globals& globals);
 void AddConfigCommands(CLI::App& app, Globals& globals);

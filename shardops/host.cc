@@ -21,6 +21,8 @@ using std::chrono::milliseconds;
 
 /// How often a wait asks the server.
 constexpr milliseconds kPollInterval{20};
+/// How often TakeClaim ends the connection of somebody who has the claim.
+constexpr int kTakeAttempts = 3;
 /// How long the connections of slaves may take to end.
 constexpr std::chrono::seconds kEndSlaves{5};
 /// EndClients waits this long before it ends connections, so that acknowledgements in flight arrive.
@@ -92,6 +94,20 @@ absl::Status HostAdmin::Claim() {
                     "nobody is, KILL {1} there",
                     host_.ToString(), rows.IsNull(2) ? "?" : rows.Bytes(2)));
   });
+}
+
+absl::Status HostAdmin::TakeClaim() {
+  absl::Status claimed = Claim();
+  for (int attempt = 0; absl::IsFailedPrecondition(claimed) && attempt < kTakeAttempts; ++attempt) {
+    const absl::Status ended = WithConnection([](mysql::Connection& connection) -> absl::Status {
+      Rows rows = connection.Ask(fmt::format("SELECT IS_USED_LOCK('{}')", kOperatorLock));
+      if (rows.Next() && !rows.IsNull(1)) EndConnections(connection, {rows.Uint(1)});
+      return absl::OkStatus();
+    });
+    if (!ended.ok()) return ended;
+    claimed = Claim();
+  }
+  return claimed;
 }
 
 absl::StatusOr<uint64_t> HostAdmin::ClaimConnectionId() {

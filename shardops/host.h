@@ -148,6 +148,9 @@ class HostAdmin {
   /// the connection itself: an operator who has lost the claim has lost the connection too, and can change
   /// nothing any more. FAILED_PRECONDITION if another connection has the claim.
   absl::Status Claim();
+  /// Claims the host as Claim does, and ends the connection of whoever has the claim: for an emergency, in
+  /// which the ledger has taken away the claims of others, one of whom may hang.
+  absl::Status TakeClaim();
   /// Returns the ID of this connection if it holds the claim; ABORTED if it does not.
   absl::StatusOr<uint64_t> ClaimConnectionId();
   absl::StatusOr<HostState> Read();

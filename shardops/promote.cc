@@ -12,6 +12,9 @@
 namespace kvstore::shardops {
 namespace {
 
+/// How often Fence tries to make a host read-only while clients that were ended connect again, and write.
+constexpr int kFenceAttempts = 10;
+
 /// Claims both hosts of the pair in the ledger. A promotion that only completes what the maps say already may
 /// run beside a move of shards. Returns an empty operation for a dry run.
 absl::StatusOr<Held> BeginPromotion(FleetOperator& fleet, const Host& host, const PromotionPlan& plan,
@@ -54,8 +57,16 @@ absl::StatusOr<Promotion> Promote(FleetOperator& fleet, const Host& host, const 
 absl::StatusOr<uint64_t> Fence(FleetOperator& fleet, const Host& host) {
   auto admin = HostAdmin::Open(host, fleet.access);
   if (!admin.ok()) return admin.status();
-  if (auto status = (*admin)->StopWrites(kStopWrites); !status.ok()) return status;
-  return (*admin)->EndClients();
+  uint64_t all = 0;
+  for (int attempt = 1;; ++attempt) {
+    const absl::Status stopped = (*admin)->StopWrites(kStopWrites);
+    if (!stopped.ok() && (!absl::IsUnavailable(stopped) || attempt == kFenceAttempts)) return stopped;
+    // What prevents it are commits that wait for a slave which may never come: they end with their connections.
+    const auto ended = (*admin)->EndClients();
+    if (!ended.ok()) return ended.status();
+    all += *ended;
+    if (stopped.ok()) return all;
+  }
 }
 
 }  // namespace kvstore::shardops

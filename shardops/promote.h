@@ -34,7 +34,9 @@ namespace kvstore::shardops {
 /// finds out by itself.
 absl::StatusOr<Promotion> Promote(FleetOperator& fleet, const Host& host, const PromoteOptions& options);
 
-/// Makes a host read-only and ends the connections of its clients. Returns how many there were.
+/// Makes a host read-only and ends the connections of its clients. Returns how many there were. Commits that
+/// wait for a slave are cut short: they stay on that host, and their clients are told that the outcome is
+/// unknown. UNAVAILABLE if a statement keeps the host from becoming read-only all the same.
 absl::StatusOr<uint64_t> Fence(FleetOperator& fleet, const Host& host);
 
 }  // namespace kvstore::shardops

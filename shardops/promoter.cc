@@ -242,9 +242,12 @@ absl::StatusOr<Promotion> Promoter::Complete() {
   Promotion promotion{.before = plan_.before, .after = plan_.before};
   const auto slave = HostAdmin::Open(other(), fleet_.access);
   if (!slave.ok() && !absl::IsUnavailable(slave.status())) return slave.status();
-  if (auto status = (*master)->Claim(); !status.ok()) return status;
-  if (slave.ok()) {
-    if (auto status = (*slave)->Claim(); !status.ok()) return status;
+  for (HostAdmin* const admin : {master->get(), slave.ok() ? slave->get() : nullptr}) {
+    if (admin == nullptr) continue;
+    // An emergency that was cut short may have left a process that hangs.
+    const absl::Status claimed =
+        options_.emergency && !options_.dry_run ? admin->TakeClaim() : admin->Claim();
+    if (!claimed.ok()) return claimed;
   }
   // The slave is read before the master, which goes on writing: otherwise the slave would seem to have
   // transactions that its master lacks.

@@ -106,7 +106,11 @@ absl::StatusOr<Promotion> Promoter::Emergency() {
   }
   auto slave = HostAdmin::Open(host(), fleet_.access);
   if (!slave.ok()) return slave.status();
-  if (auto status = (*slave)->Claim(); !status.ok()) return status;
+  if (!options_.dry_run) {
+    if (auto status = (*slave)->TakeClaim(); !status.ok()) return status;
+    // Somebody may have taken this promotion over, and ended it, before the host was claimed.
+    if (auto status = held_.Check(); !status.ok()) return status;
+  }
   const auto is = (*slave)->Read();
   if (!is.ok()) return is.status();
   if (auto status = CheckSlave(*is); !status.ok()) return status;

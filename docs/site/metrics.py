@@ -14,6 +14,7 @@ _PARTS = {
     "reports": "Reports",
     "backup": "Backups of a store",
     "fleet_backup": "Backups of MySQL servers",
+    "operate": "kv operate",
 }
 _LITERALS = r'"((?:[^"\\]|\\.)*)"((?:\s*"(?:[^"\\]|\\.)*")*)'
 # A name and, behind a comma or in .Help(), what it means.

@@ -557,5 +557,21 @@ TEST_F(PromoteTest, AHostThatIsShutTakesNoWritesOfApplications) {
   EXPECT_OK(store_->PutRow("events", "r", {&cell, 1}, {}));
 }
 
+/// A master that has lost its slave, and was replaced by it, say: its commits wait for ever.
+TEST_F(PromoteTest, AMasterWhoseCommitsWaitForItsSlaveCanBeFenced) {
+  pair_.b().Run("STOP SLAVE IO_THREAD");
+  std::thread writer([&] {
+    // The client must not be told that it is written.
+    EXPECT_THROW(pair_.a().Run("CREATE DATABASE db99999"), std::runtime_error);
+  });
+  EXPECT_TRUE(Eventually([&] {
+    return pair_.a().Run(
+               "SELECT COUNT(*) FROM information_schema.processlist WHERE state LIKE '%semi-sync%'") != "0\n";
+  }));
+  EXPECT_OK(shardops::Fence(pair_.fleet(), pair_.host_a()));
+  writer.join();
+  EXPECT_EQ(pair_.a().Run("SELECT @@read_only"), "1\n");
+}
+
 }  // namespace
 }  // namespace kvstore::testing

@@ -1,0 +1,309 @@
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/end_in_time.h"
+#include "base/process.h"
+#include "cli/commands.h"
+#include "cli/escape.h"
+#include "cli/operate_checks.h"
+#include "cli/shard_arguments.h"
+#include "cli/shard_operator.h"
+#include "cli/stop_signals.h"
+#include "cli/table.h"
+#include "operate/orchestrator.h"
+#include "operate/switch.h"
+#include "server/call/metrics.h"
+#include "server/call/process_metrics.h"
+#include "server/http/http.h"
+
+/// kv operate: looks after a fleet of MySQL servers; and what people say to the processes that do, and hear
+/// from them.
+namespace kvstore::cli {
+namespace {
+
+using operate::Alarms;
+using operate::Event;
+using operate::Orchestrator;
+using operate::PairRecord;
+using operate::PairRecords;
+
+/// What a statement to a host that hangs may take, and a few of ZooKeeper's.
+constexpr std::chrono::seconds kToStop{20};
+
+/// The configuration of a fleet with an operator's login. Throws Failure, and as WrongUsage.
+Config FleetConfig(const Globals& globals) {
+  if (globals.config.empty()) {
+    WrongUsage(
+        "--config is missing: name the configuration of the fleet with --config FILE, or in KV_CONFIG");
+  }
+  Config config = globals.ReadConfiguration();
+  OrFail(FleetOptionsOf(config.store).access.status());
+  return config;
+}
+
+void Run(const Config& config, bool dry_run, bool verbose) {
+  spdlog::set_level(verbose ? spdlog::level::debug : spdlog::level::info);
+  EndInTime end;
+  StopSignals signals([&end](int) {
+    end.Begin(kToStop, [](const std::string& left) {
+      spdlog::error("{} s are over, and this has not ended: {}; the process ends without it", kToStop.count(),
+                    left);
+      spdlog::default_logger()->flush();
+    });
+  });
+  end.SetWaitingFor([] { return std::string("a look at the fleet, or what it led to"); });
+  Orchestrator orchestrator({.fleet = FleetOptionsOf(config.store),
+                             .options = config.operate,
+                             .dry_run = dry_run,
+                             .who = ProcessName(),
+                             .checks = [&] {
+                               auto checks = operate::FleetChecks(FleetOptionsOf(config.store));
+                               for (auto& check : StoreChecks(config)) checks.push_back(std::move(check));
+                               return checks;
+                             }()});
+  const server::Metrics metrics({}, [&orchestrator](MetricsSink& sink) {
+    orchestrator.Describe(sink);
+    server::DescribeProcess(sink);
+  });
+  std::unique_ptr<server::HttpServer> http;
+  std::string where;
+  if (!config.operate.http.empty()) {
+    http = OrFail(server::HttpServer::Start(
+        config.operate.http,
+        {.metrics = [&metrics] { return metrics.Text(); }, .ready = [&] { return orchestrator.ready(); }}));
+    where = fmt::format("; http on port {}", http->port());
+  }
+  if (const absl::Status said = TryOut(
+          Printable(fmt::format("operating the fleet at {}{}\n", FleetOptionsOf(config.store).root, where),
+                    Lines::kMany));
+      !said.ok()) {
+    spdlog::warn("{}", std::string(said.message()));
+  }
+  std::thread stopper([&] {
+    signals.Wait();
+    orchestrator.Stop();
+  });
+  orchestrator.Run();
+  stopper.join();
+  end.Done();
+  spdlog::info("stopped");
+}
+
+/// The pair of each host that was named, or all pairs. Throws Failure.
+std::vector<shardops::Pair> PairsOf(shardops::FleetOperator& fleet, const std::vector<std::string>& hosts,
+                                    bool all) {
+  const auto maps = OrFail(shardops::Maps::Load(fleet.zookeeper, fleet.root));
+  if (all) return maps.Pairs();
+  std::vector<shardops::Pair> pairs;
+  for (const std::string& host : hosts) pairs.push_back(OrFail(operate::FindPair(maps, ParseHost(host))));
+  return pairs;
+}
+
+void AddSwitch(CLI::App& group, Globals& globals, bool on) {
+  struct Arguments {
+    std::vector<std::string> hosts;
+    bool all = false;
+  };
+  auto args = std::make_shared<Arguments>();
+  CLI::App* command = group.add_subcommand(
+      on ? "on" : "off",
+      on ? "Let kv operate promote the slaves of pairs by itself; refused for pairs with problems"
+         : "Leave the promotion of slaves of pairs to people");
+  command->add_option("host", args->hosts, "A host of each pair")->type_name("HOST");
+  command->add_flag("--all", args->all, "All pairs of the shard maps");
+  command->footer(
+      on ? R"(Each host of a pair must be without problems (kv shards status), must come back read-only when it is started again
+(read_only = 1 in its configuration), and its master must acknowledge no commit without its slave.
+
+Examples:
+  kv operate on MySQL001A
+  kv operate on --all
+
+Exit codes: 0 all of them are on; 1 one is not, and the message says why; 2 wrong usage.)"
+         : "Example: kv operate off MySQL001A");
+  command->callback([args, on, &globals] {
+    if (args->all == !args->hosts.empty()) WrongUsage("name a host of each pair, or give --all");
+    FleetConfig(globals);
+    const auto session = OpenConfiguredFleet(globals);
+    shardops::FleetOperator& fleet = **session;
+    PairRecords records(fleet.zookeeper, fleet.root);
+    absl::Status failed;
+    for (const shardops::Pair& pair : PairsOf(fleet, args->hosts, args->all)) {
+      const absl::Status switched =
+          on ? operate::SwitchOn(fleet, records, pair) : operate::SwitchOff(fleet, records, pair);
+      if (!switched.ok()) {
+        if (!failed.ok()) PrintError(failed, globals.json);
+        failed = switched;
+      } else if (!globals.json) {
+        Print("{}: {}\n", PairRecords::NameOf(pair), on ? "on" : "off");
+      }
+    }
+    OrFail(failed);
+    if (globals.json) PrintJson({{"ok", true}});
+  });
+}
+
+/// What `status` shows.
+struct State {
+  operate::Meeting meeting;
+  std::map<std::string, PairRecord> pairs;
+  std::vector<Alarms::Alarm> alarms;
+};
+
+Json ToJson(const State& state) {
+  Json members = Json::array();
+  for (const operate::Member& member : state.meeting.others) {
+    members.push_back(
+        {{"who", member.who}, {"leads", member.who == state.meeting.leader}, {"said_ms", member.said_ms}});
+  }
+  Json pairs = Json::array();
+  for (const auto& [name, record] : state.pairs) {
+    Json one = {{"pair", name}, {"on", record.on}, {"by", record.by}, {"since_ms", record.since_ms}};
+    if (record.promotion) {
+      one["promoted"] = {{"from", record.promotion->from.ToString()},
+                         {"to", record.promotion->to.ToString()},
+                         {"begun_ms", record.promotion->begun_ms},
+                         {"done", record.promotion->done}};
+    }
+    pairs.push_back(std::move(one));
+  }
+  Json alarms = Json::array();
+  for (const Alarms::Alarm& alarm : state.alarms) {
+    alarms.push_back({{"subject", alarm.finding.subject},
+                      {"text", alarm.finding.text},
+                      {"page", alarm.finding.page},
+                      {"source", alarm.source},
+                      {"since_ms", alarm.since_ms}});
+  }
+  return {{"ok", true}, {"members", members}, {"pairs", pairs}, {"alarms", alarms}};
+}
+
+void PrintState(const State& state) {
+  Table members({"PROCESS", "ROLE", "LAST HEARD OF"});
+  for (const operate::Member& member : state.meeting.others) {
+    members.Add(
+        {member.who, member.who == state.meeting.leader ? "leads" : "watches", UtcText(member.said_ms)});
+  }
+  members.Print();
+  if (!state.pairs.empty()) {
+    Table pairs({"PAIR", "KV OPERATE", "SINCE", "BY", "LAST PROMOTION"});
+    for (const auto& [name, record] : state.pairs) {
+      const auto& last = record.promotion;
+      pairs.Add({name, record.on ? "on" : "off", UtcText(record.since_ms), record.by,
+                 last ? fmt::format("{} for {}, {}{}", last->to.ToString(), last->from.ToString(),
+                                    UtcText(last->begun_ms), last->done ? "" : ", not completed")
+                      : "-"});
+    }
+    pairs.Print();
+  }
+  for (const Alarms::Alarm& alarm : state.alarms) {
+    Print("{} since {}: {}{}\n", alarm.finding.subject, UtcText(alarm.since_ms), alarm.finding.text,
+          alarm.finding.page.empty() ? "" : fmt::format(" (docs/{})", alarm.finding.page));
+  }
+  if (state.alarms.empty()) Print("no alarm\n");
+}
+
+void AddStatus(CLI::App& group, Globals& globals) {
+  CLI::App* status = group.add_subcommand(
+      "status",
+      "Show the processes of kv operate, the pairs that were ever switched on, and what is wrong now");
+  status->footer(R"(Exit codes: 0 all is well; 1 there is an alarm, or no process leads; 2 wrong usage.
+
+Example: kv operate status)");
+  status->callback([&globals] {
+    FleetConfig(globals);
+    const auto session = OpenConfiguredFleet(globals);
+    shardops::FleetOperator& fleet = **session;
+    const State state{.meeting = OrFail(operate::ReadMeeting(fleet.zookeeper, fleet.root)),
+                      .pairs = OrFail(PairRecords(fleet.zookeeper, fleet.root).LoadAll()),
+                      .alarms = OrFail(Alarms::Read(fleet.zookeeper, fleet.root))};
+    if (globals.json) {
+      PrintJson(ToJson(state));
+    } else {
+      PrintState(state);
+    }
+    if (state.meeting.leader.empty()) {
+      throw Failure{
+          absl::FailedPreconditionError("no process of kv operate leads: start kv operate on two machines or "
+                                        "more; alarms are those of the last one")};
+    }
+    if (!state.alarms.empty()) {
+      throw Failure{absl::FailedPreconditionError(
+          fmt::format("{} alarm{}", state.alarms.size(), state.alarms.size() == 1 ? "" : "s"))};
+    }
+  });
+}
+
+void AddJournal(CLI::App& group, Globals& globals) {
+  CLI::App* journal = group.add_subcommand(
+      "journal", "Show what kv operate has done, refused and told people, oldest first: the last 200 events");
+  journal->footer("Example: kv operate journal");
+  journal->callback([&globals] {
+    FleetConfig(globals);
+    const auto session = OpenConfiguredFleet(globals);
+    shardops::FleetOperator& fleet = **session;
+    const std::vector<Event> events = OrFail(operate::Journal::Read(fleet.zookeeper, fleet.root));
+    if (globals.json) {
+      Json list = Json::array();
+      for (const Event& event : events) list.push_back(operate::ToJson(event));
+      return PrintJson({{"ok", true}, {"events", std::move(list)}});
+    }
+    for (const Event& event : events) {
+      Print("{} {:<6} {}: {} [{}]\n", UtcText(event.at_ms), event.kind, event.subject, event.text, event.by);
+    }
+  });
+}
+
+}  // namespace
+
+void AddOperateCommands(CLI::App& app, Globals& globals) {
+  struct Arguments {
+    bool dry_run = false;
+    std::string http;
+  };
+  auto args = std::make_shared<Arguments>();
+  CLI::App* group = app.add_subcommand(
+      "operate",
+      "Look after a fleet of MySQL servers until SIGTERM or SIGINT: put slaves in the place of dead masters, "
+      "have "
+      "hosts that come back take their place, purge, and say what is wrong; docs/operate.md");
+  group->require_subcommand(0, 1);
+  group->add_flag("--dry-run", args->dry_run, "Change nothing; say what would be done");
+  group->add_option("--http", args->http, "host:port of /metrics, /healthz and /readyz")->type_name("ADDR");
+  AddStatus(*group, globals);
+  AddSwitch(*group, globals, /*on=*/true);
+  AddSwitch(*group, globals, /*on=*/false);
+  AddJournal(*group, globals);
+  group->footer(
+      R"(Run it on two machines or more: one of the processes leads and acts, the others confirm that a master is dead, and one
+of them takes the lead when the leader is gone. A slave is promoted only in pairs for which that is on (kv operate on),
+and only if no acknowledged write is lost. The configuration is an operator's; its "operate" (docs/configuration.md)
+names a webhook, a program that fences hosts, and a journal.
+
+Examples:
+  kv --config /etc/kvstore/operator.json operate
+  kv --config /etc/kvstore/operator.json operate --dry-run
+  kv --config /etc/kvstore/operator.json operate on --all
+  kv --config /etc/kvstore/operator.json operate status)");
+  globals.without_server[group] =
+      "this command works on the fleet's hosts and ZooKeeper itself; name the operator's configuration with "
+      "--config "
+      "FILE, or in KV_CONFIG";
+  group->callback([args, group, &globals] {
+    if (!group->get_subcommands().empty()) return;
+    Config config = FleetConfig(globals);
+    if (!args->http.empty()) config.operate.http = args->http;
+    Run(config, args->dry_run, globals.verbose);
+  });
+}
+
+}  // namespace kvstore::cli

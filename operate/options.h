@@ -1,0 +1,30 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+/// What a configuration says of `kv operate`.
+namespace kvstore::operate {
+
+struct OperateOptions {
+  /// "host:port" of /metrics, /healthz and /readyz; empty: not served.
+  std::string http;
+  /// An address (http or https) to which each event is sent as JSON; empty: none.
+  std::string webhook;
+  /// A program, and its first arguments, that switches a host off or cuts it off from all clients, and ends
+  /// with 0 once that is certain. It gets the host, "HOST:PORT", as its last argument. Empty: there is none.
+  std::vector<std::string> fence;
+  /// How long that program may take.
+  uint64_t fence_ms = 30'000;
+  /// How often the masters are asked whether they are there.
+  uint64_t look_ms = 1'000;
+  /// The hour of the day, UTC, from which on datasets are purged of expired and surplus cells; 24: never.
+  uint64_t purge_hour = 3;
+  /// A file to which each event is appended as a line of JSON; empty: none.
+  std::filesystem::path journal;
+};
+
+}  // namespace kvstore::operate

@@ -1,0 +1,87 @@
+#include "operate/switch.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/clock.h"
+#include "shardops/host.h"
+#include "shardops/status.h"
+
+namespace kvstore::operate {
+namespace {
+
+using shardops::HostAdmin;
+using shardops::Pair;
+using shardops::Refuse;
+
+/// Whether a server takes writes after its next start. It is known to if it takes them since it was started;
+/// if somebody has made it take them since, its configuration says something else.
+absl::StatusOr<bool> StartsWritable(const Host& host, const shardops::Access& access) {
+  const auto admin = HostAdmin::Open(host, access);
+  if (!admin.ok()) return admin.status();
+  return (*admin)->WithConnection([](mysql::Connection& connection) -> absl::StatusOr<bool> {
+    mysql::Rows rows = connection.Ask(
+        "SELECT global_value_origin <> 'SQL' AND global_value = 'OFF' FROM "
+        "information_schema.system_variables WHERE variable_name = 'READ_ONLY'");
+    return rows.Next() && rows.Uint(1) != 0;
+  });
+}
+
+absl::Status Write(PairRecords& records, const Pair& pair, PairRecord record, bool on,
+                   const std::string& by) {
+  record.on = on;
+  record.by = by;
+  record.since_ms = WallClockMs();
+  return records.Save(pair, record);
+}
+
+}  // namespace
+
+absl::StatusOr<Pair> FindPair(const shardops::Maps& maps, const Host& host) {
+  std::vector<Pair> found;
+  for (const Pair& pair : maps.Pairs()) {
+    if (pair.Has(host)) found.push_back(pair);
+  }
+  if (found.size() == 1) return found.front();
+  return Refuse(
+      found.empty()
+          ? fmt::format("{}: is in no shard map: kv shards status lists the hosts that are", host.ToString())
+          : fmt::format("{}: is in more than one pair of the shard maps: kv shards status "
+                        "says which",
+                        host.ToString()));
+}
+
+absl::Status SwitchOn(shardops::FleetOperator& fleet, PairRecords& records, const Pair& pair) {
+  std::string problems;
+  for (const bool master : {true, false}) {
+    const shardops::HostReport report = shardops::InspectHost(fleet, pair, master);
+    for (const std::string& problem : report.problems) {
+      problems += fmt::format("\n{}: {}", report.host.ToString(), problem);
+    }
+    if (!report.state) continue;
+    const auto writable = StartsWritable(report.host, fleet.access);
+    if (!writable.ok()) return writable.status();
+    if (*writable) {
+      problems += fmt::format(
+          "\n{}: takes writes since it was started, and would again after its death: set "
+          "read_only = 1 in its configuration, start it again, and kv shards promote it",
+          report.host.ToString());
+    }
+  }
+  const std::string name = PairRecords::NameOf(pair);
+  if (!problems.empty()) return Refuse(fmt::format("{}: stays off:{}", name, problems));
+  const auto record = records.Load(pair);
+  if (!record.ok()) return record.status();
+  if (record->on) return absl::OkStatus();
+  return Write(records, pair, *record, /*on=*/true, fleet.ledger->who());
+}
+
+absl::Status SwitchOff(shardops::FleetOperator& fleet, PairRecords& records, const Pair& pair) {
+  const auto record = records.Load(pair);
+  if (!record.ok()) return record.status();
+  if (!record->on) return absl::OkStatus();
+  return Write(records, pair, *record, /*on=*/false, fleet.ledger->who());
+}
+
+}  // namespace kvstore::operate

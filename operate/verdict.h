@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "operate/lookout.h"
+#include "operate/membership.h"
+
+namespace kvstore::operate {
+
+/// A master that has not answered for less than this may be back in a moment.
+inline constexpr uint64_t kDeadAfterMs = 3'000;
+/// What a member said longer ago than this does not count.
+inline constexpr uint64_t kFreshMs = 8'000;
+
+/// What the processes together make of a master that does not answer the leader.
+struct Verdict {
+  bool dead = false;
+  std::string why;  ///< What each of them sees; or why the master is not taken for dead. A sentence.
+};
+
+/// A master is dead if this process and another one cannot reach it, by its port and by its slave, and nobody
+/// reaches it: it has been silent for kDeadAfterMs, both see that its slave has lost it, and of all members
+/// that have said something lately none is without that finding.
+///
+/// own     What this process, the leader, sees.
+/// others  All others. What they say is the text of `Says`.
+/// now_ms  The time by the clock of Member::said_ms.
+Verdict Judge(const Silence& own, std::span<const Member> others, uint64_t now_ms);
+
+/// What a process says to the others in a meeting: {"silent": [...]}.
+Json Says(std::span<const Silence> silences);
+
+}  // namespace kvstore::operate

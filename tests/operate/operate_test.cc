@@ -1,0 +1,271 @@
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <thread>
+
+#include "operate/dead_masters.h"
+#include "operate/switch.h"
+#include "shardops/promote.h"
+#include "shardops/status.h"
+#include "tests/blobstore/hostile_http.h"
+#include "tests/operate/operated_fleet.h"
+#include "tests/support/eventually.h"
+#include "tests/support/status_matchers.h"
+
+/// What kv operate does on a fleet of real servers. Partitions of the network are in partitions.py.
+namespace kvstore::testing {
+namespace {
+
+using operate::Event;
+using ::testing::HasSubstr;
+
+class OperateTest : public ::testing::Test {
+ protected:
+  /// Kills the master, and waits until each process takes it for dead.
+  void KillAndAwaitSilence() {
+    fleet_.pair().a().Kill();
+    EXPECT_TRUE(fleet_.AwaitAlarm("is dead")) << "the death was not noticed";
+  }
+  /// Whether both hosts of the pair are without problems.
+  bool IsWell() {
+    const Host master = fleet_.pair().Master();
+    const shardops::Pair now = master == fleet_.pair().host_a()
+                                   ? fleet_.pair().hosts()
+                                   : shardops::Pair{fleet_.pair().host_b(), fleet_.pair().host_a()};
+    return shardops::InspectHost(fleet_.pair().fleet(), now, true).problems.empty() &&
+           shardops::InspectHost(fleet_.pair().fleet(), now, false).problems.empty();
+  }
+
+  OperatedFleet fleet_;
+};
+
+TEST_F(OperateTest, ADeadMasterIsReplacedAndNothingAcknowledgedIsLost) {
+  fleet_.SwitchOn();
+  fleet_.StartTwo();
+  std::atomic<bool> stop{false};
+  std::atomic<int> acknowledged{0};
+  std::thread writer([&] {
+    while (!stop && fleet_.Put(acknowledged)) ++acknowledged;
+  });
+  EXPECT_TRUE(Eventually([&] { return acknowledged > 50; }));
+  fleet_.pair().a().Kill();
+  EXPECT_TRUE(fleet_.AwaitMaster(fleet_.pair().host_b()));
+  const int before = acknowledged;
+  EXPECT_TRUE(Eventually([&] { return acknowledged > before + 50; }));
+  stop = true;
+  writer.join();
+  for (int row = 0; row < acknowledged; ++row) EXPECT_TRUE(fleet_.Has(row)) << row;
+
+  const Event begun = fleet_.AwaitEvent("act", "in its place");
+  EXPECT_EQ(begun.subject, fleet_.pair().host_a().ToString());
+  EXPECT_THAT(begun.text, HasSubstr("cannot reach it either"));
+  const Event done = fleet_.AwaitEvent("act", "is the master in the place of");
+  EXPECT_EQ(done.subject, fleet_.pair().host_b().ToString());
+  ASSERT_OK_AND_ASSIGN(const auto record, fleet_.records().Load(fleet_.pair().hosts()));
+  ASSERT_TRUE(record.promotion);
+  EXPECT_TRUE(record.promotion->done);
+  EXPECT_EQ(record.promotion->to, fleet_.pair().host_b());
+
+  // It comes back, and takes its place behind the new one; unless it has a last transaction that nobody was
+  // told of, which a person is told then.
+  fleet_.pair().a().Start();
+  EXPECT_TRUE(Eventually([&] { return IsWell() || fleet_.HasEvent("alarm", "replace-slave"); }));
+}
+
+TEST_F(OperateTest, WithoutBeingSwitchedOnItOnlyTellsAPerson) {
+  fleet_.StartTwo();
+  KillAndAwaitSilence();
+  EXPECT_TRUE(fleet_.AwaitAlarm("kv operate is off for this pair"));
+  EXPECT_TRUE(fleet_.AwaitAlarm("kv shards promote " + fleet_.pair().host_b().ToString() + " --emergency"));
+  EXPECT_EQ(fleet_.pair().Master(), fleet_.pair().host_a());
+}
+
+TEST_F(OperateTest, OneProcessAloneReplacesNobody) {
+  fleet_.SwitchOn();
+  fleet_.Start();
+  EXPECT_TRUE(Eventually([&] { return fleet_.IsInspected(); }));
+  fleet_.pair().a().Kill();
+  EXPECT_TRUE(fleet_.AwaitAlarm("there is no second observer"));
+  EXPECT_EQ(fleet_.pair().Master(), fleet_.pair().host_a());
+  // A second one comes, and confirms it.
+  fleet_.Start();
+  EXPECT_TRUE(fleet_.AwaitMaster(fleet_.pair().host_b()));
+}
+
+TEST_F(OperateTest, ASecondDeathWithinTheHourIsForAPerson) {
+  fleet_.SwitchOn();
+  fleet_.StartTwo();
+  fleet_.pair().a().Kill();
+  fleet_.AwaitEvent("act", "is the master in the place of");
+  fleet_.pair().a().Start();
+  EXPECT_TRUE(Eventually(
+      [&] { return (IsWell() && fleet_.IsInspected()) || fleet_.HasEvent("alarm", "replace-slave"); }));
+  fleet_.pair().b().Kill();
+  EXPECT_TRUE(fleet_.AwaitAlarm("has promoted it itself within the hour"));
+  EXPECT_EQ(fleet_.pair().Master(), fleet_.pair().host_b());
+}
+
+TEST_F(OperateTest, AMasterThatMayHaveAcknowledgedMoreThanItsSlaveHasIsForAPerson) {
+  fleet_.SwitchOn();
+  fleet_.StartTwo();
+  // From here on it acknowledges what its slave does not have.
+  CutOffSlave(fleet_.pair().a(), fleet_.pair().b());
+  EXPECT_TRUE(Eventually([&] { return !fleet_.IsInspected(); }));
+  EXPECT_TRUE(fleet_.Put(1));
+  fleet_.pair().a().Kill();
+  fleet_.pair().b().Run("START SLAVE IO_THREAD");
+  EXPECT_TRUE(fleet_.AwaitAlarm("cannot take its place"));
+  EXPECT_EQ(fleet_.pair().Master(), fleet_.pair().host_a());
+  // A person brings it back.
+  fleet_.pair().a().Start();
+  EXPECT_TRUE(Eventually([&] { return IsWell(); }));
+  EXPECT_TRUE(fleet_.Has(1));
+}
+
+TEST_F(OperateTest, AMasterThatWasRestartedTakesWritesAgain) {
+  fleet_.SwitchOn();
+  fleet_.StartTwo();
+  EXPECT_TRUE(fleet_.Put(1));
+  // A server says when it was started in whole seconds.
+  EXPECT_TRUE(Eventually([&] {
+    return fleet_.pair().a().Run(
+               "SELECT variable_value >= 8 FROM information_schema.global_status WHERE "
+               "variable_name = 'UPTIME'") == "1\n";
+  }));
+  fleet_.pair().a().Kill();
+  fleet_.pair().a().Start();
+  fleet_.AwaitEvent("act", "take writes again after its restart");
+  EXPECT_EQ(fleet_.pair().Master(), fleet_.pair().host_a());
+  EXPECT_TRUE(fleet_.Put(2));
+  EXPECT_TRUE(fleet_.Has(1));
+}
+
+TEST_F(OperateTest, AMasterThatAPersonHasFencedStaysFenced) {
+  fleet_.SwitchOn();
+  fleet_.StartTwo();
+  ASSERT_OK(shardops::Fence(fleet_.pair().fleet(), fleet_.pair().host_a()));
+  EXPECT_TRUE(fleet_.AwaitAlarm("is a master by the map, and read-only"));
+  EXPECT_FALSE(fleet_.HasEvent("act", "take writes again"));
+}
+
+/// A master that hung, and goes on after its slave has taken its place.
+TEST_F(OperateTest, AMasterThatWakesUpAfterItWasReplacedIsFenced) {
+  // The slave notices that it hears nothing any more within seconds, not a minute (docs/operate.md).
+  fleet_.pair().b().Run(
+      "STOP SLAVE; SET GLOBAL slave_net_timeout = 2; CHANGE MASTER TO master_heartbeat_period = 1; "
+      "START SLAVE");
+  EXPECT_TRUE(Eventually([&] { return IsWell(); }));
+  fleet_.SwitchOn();
+  fleet_.StartTwo();
+  EXPECT_TRUE(fleet_.Put(1));
+  fleet_.pair().a().Pause();
+  EXPECT_TRUE(fleet_.AwaitMaster(fleet_.pair().host_b()));
+  EXPECT_TRUE(fleet_.Put(2));
+  fleet_.pair().a().Resume();
+  fleet_.AwaitEvent("act", "was fenced: it came back");
+  EXPECT_EQ(fleet_.pair().a().Run("SELECT @@read_only"), "1\n");
+  EXPECT_TRUE(fleet_.Has(1));
+  EXPECT_TRUE(fleet_.Has(2));
+}
+
+TEST_F(OperateTest, AHostThatCannotBeFencedIsNotReplaced) {
+  fleet_.SwitchOn();
+  const TempDir dir;
+  const std::string program = (dir.path() / "fence").string();
+  std::ofstream(program) << "#!/bin/sh\necho \"$@\" >>" << program << ".log\n[ -e " << program
+                         << ".works ] || { echo no power switch >&2; exit 3; }\n";
+  std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  fleet_.StartTwo({.fence = {program, "off"}});
+  fleet_.pair().a().Kill();
+  fleet_.AwaitEvent("fail", "cannot be fenced");
+  fleet_.AwaitEvent("fail", "no power switch");
+  EXPECT_EQ(fleet_.pair().Master(), fleet_.pair().host_a());
+  std::ofstream(program + ".works") << "";
+  EXPECT_TRUE(fleet_.AwaitMaster(fleet_.pair().host_b()));
+  fleet_.AwaitEvent("act", "was fenced by");
+  std::stringstream log;
+  log << std::ifstream(program + ".log").rdbuf();
+  EXPECT_THAT(log.str(), HasSubstr("off " + fleet_.pair().host_a().ToString() + "\n"));
+}
+
+TEST_F(OperateTest, ADryRunChangesNothing) {
+  fleet_.SwitchOn();
+  fleet_.StartTwo({}, /*dry_run=*/true);
+  fleet_.pair().a().Kill();
+  const Event would = fleet_.AwaitEvent("would", "in its place");
+  EXPECT_EQ(would.subject, fleet_.pair().host_a().ToString());
+  EXPECT_EQ(fleet_.pair().Master(), fleet_.pair().host_a());
+  ASSERT_OK_AND_ASSIGN(const auto record, fleet_.records().Load(fleet_.pair().hosts()));
+  EXPECT_FALSE(record.promotion);
+  EXPECT_EQ(fleet_.pair().b().Run("SELECT @@read_only"), "1\n");
+}
+
+TEST_F(OperateTest, ASuccessorGoesOnWithWhatTheLeaderHasBegun) {
+  fleet_.SwitchOn();
+  operate::Orchestrator& leader = fleet_.Start();
+  EXPECT_TRUE(Eventually([&] { return fleet_.IsInspected(); }));
+  fleet_.pair().a().Kill();
+  EXPECT_TRUE(fleet_.AwaitAlarm("there is no second observer"));
+  // What it would have written, and died behind it: the intention, and a lock on the host of a process that
+  // hangs.
+  ASSERT_OK_AND_ASSIGN(auto record, fleet_.records().Load(fleet_.pair().hosts()));
+  record.promotion = {
+      .from = fleet_.pair().host_a(), .to = fleet_.pair().host_b(), .begun_ms = WallClockMs()};
+  ASSERT_OK(fleet_.records().Save(fleet_.pair().hosts(), record));
+  ASSERT_OK_AND_ASSIGN(const auto hangs, shardops::HostAdmin::OpenClaimed(fleet_.pair().host_b(),
+                                                                          fleet_.pair().fleet().access));
+  fleet_.Stop(leader);
+  fleet_.Start();
+  fleet_.Start();
+  EXPECT_TRUE(fleet_.AwaitMaster(fleet_.pair().host_b()));
+  fleet_.AwaitEvent("act", "goes on to put");
+  EXPECT_TRUE(fleet_.Put(1));
+  // Whoever hung has lost its connection, and can change nothing.
+  EXPECT_FALSE(hangs->ClaimConnectionId().ok());
+}
+
+TEST_F(OperateTest, EachEventIsSentToTheWebhookAndWrittenToTheJournal) {
+  std::atomic<int> refused{0};
+  HostileHttp server([&](const HostileHttp::Request&, int, HostileHttp::Answer& answer) {
+    // The first is refused, and sent again.
+    answer.Send(refused++ == 0 ? 503 : 204, "", "");
+  });
+  const TempDir dir;
+  fleet_.StartTwo(
+      {.webhook = fmt::format("http://127.0.0.1:{}/page", server.port()), .journal = dir.path() / "journal"});
+  KillAndAwaitSilence();
+  const auto sent = [&](const std::string& words) {
+    for (const auto& request : server.Requests()) {
+      if (request.method == "POST" && request.target == "/page" &&
+          request.body.find(words) != std::string::npos) {
+        const Event event = operate::EventFromJson(nlohmann::json::parse(request.body));
+        return event.kind == "alarm" && event.subject == fleet_.pair().host_a().ToString() &&
+               event.page == "runbook.md#a-master-does-not-answer" && event.at_ms > 0;
+      }
+    }
+    return false;
+  };
+  EXPECT_TRUE(Eventually([&] { return sent("is dead"); }));
+  std::stringstream journal;
+  journal << std::ifstream(dir.path() / "journal").rdbuf();
+  EXPECT_THAT(journal.str(), HasSubstr("is dead"));
+}
+
+TEST_F(OperateTest, APairWithProblemsIsNotSwitchedOn) {
+  fleet_.pair().a().Run("SET GLOBAL rpl_semi_sync_master_wait_no_slave = OFF");
+  EXPECT_THAT(operate::SwitchOn(fleet_.pair().fleet(), fleet_.records(), fleet_.pair().hosts()),
+              FailsWith(absl::StatusCode::kFailedPrecondition, "acknowledges commits without its slave"));
+  fleet_.pair().a().Run("SET GLOBAL rpl_semi_sync_master_wait_no_slave = ON");
+  EXPECT_OK(operate::SwitchOn(fleet_.pair().fleet(), fleet_.records(), fleet_.pair().hosts()));
+  EXPECT_OK(operate::SwitchOff(fleet_.pair().fleet(), fleet_.records(), fleet_.pair().hosts()));
+  ASSERT_OK_AND_ASSIGN(const auto record, fleet_.records().Load(fleet_.pair().hosts()));
+  EXPECT_FALSE(record.on);
+}
+
+}  // namespace
+}  // namespace kvstore::testing
