@@ -142,7 +142,8 @@ Findings FindOldBackups(const BackupConfig& to, const shardops::FleetOptions& op
     const auto found = std::find_if(pairs->begin(), pairs->end(), has_pair);
     if (found == pairs->end()) {
       findings.push_back(
-          {name, "there is no backup of it: kv backup create --host " + pair.master.ToString(), kBackupPage});
+          {name, fmt::format("there is no backup of it: kv backup create --host {}", pair.master.ToString()),
+           kBackupPage});
       continue;
     }
     const uint64_t age_ms = now_ms - std::min(now_ms, found->manifest.began_ms);
@@ -169,19 +170,28 @@ class PurgeCheck {
     // A leader that begins later in the day leaves the day to the one before.
     if (now_ms % kDayMs / kHourMs != hour_ || day == done_day_) return findings_;
     findings_.clear();
+    if (auto status = PurgeAll(active); !status.ok()) {
+      // Tried again until the hour is over, and an alarm until the next day's purge.
+      findings_ = {{"purge", "could not be made: " + std::string(status.message()), kPurgePage}};
+    } else if (active) {
+      done_day_ = day;
+    }
+    return findings_;
+  }
+
+ private:
+  absl::Status PurgeAll(const std::atomic<bool>& active) {
     const auto router = store_->Get();
     if (!router.ok()) return router.status();
     const auto datasets = read_datasets_();
     if (!datasets.ok()) return datasets.status();
     for (const DatasetSpec& dataset : *datasets) {
-      if (!active) return findings_;
+      if (!active) break;
       if (dataset.shape == Shape::kRows) Purge(**router, dataset.name, active);
     }
-    done_day_ = day;
-    return findings_;
+    return absl::OkStatus();
   }
 
- private:
   void Purge(Router& router, const std::string& dataset, const std::atomic<bool>& active) {
     const auto reclaimed = router.Compact(dataset, [&](uint64_t, uint64_t) { return active.load(); });
     if (reclaimed.ok()) {
@@ -202,7 +212,7 @@ class PurgeCheck {
 
 }  // namespace
 
-std::vector<Check> StoreChecks(const Config& config) {
+std::vector<Check> StoreChecks(const Config& config, bool dry_run) {
   const auto store = std::make_shared<LazyStore>(config.store);
   std::vector<Check> checks;
   checks.push_back({.source = "migrations",
@@ -210,7 +220,7 @@ std::vector<Check> StoreChecks(const Config& config) {
                     .find = [check = std::make_shared<MigrationCheck>(store)](const std::atomic<bool>&) {
                       return check->Find();
                     }});
-  if (config.operate.purge_hour < 24) {
+  if (config.operate.purge_hour < 24 && !dry_run) {
     checks.push_back({.source = "purge",
                       .every = kPurgeEvery,
                       .find = [check = std::make_shared<PurgeCheck>(store, FleetOptionsOf(config.store),

@@ -11,6 +11,8 @@ namespace kvstore::cli {
 /// still, backups of pairs that are too old, and, once a day, that what has expired is purged.
 ///
 /// The store is opened when the first of them needs it.
-std::vector<operate::Check> StoreChecks(const Config& config);
+///
+/// dry_run  Nothing is purged.
+std::vector<operate::Check> StoreChecks(const Config& config, bool dry_run);
 
 }  // namespace kvstore::cli

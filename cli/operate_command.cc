@@ -67,7 +67,8 @@ void Run(const Config& config, bool dry_run, bool verbose) {
                              .who = ProcessName(),
                              .checks = [&] {
                                auto checks = operate::FleetChecks(FleetOptionsOf(config.store));
-                               for (auto& check : StoreChecks(config)) checks.push_back(std::move(check));
+                               for (auto& check : StoreChecks(config, dry_run))
+                                 checks.push_back(std::move(check));
                                return checks;
                              }()});
   const server::Metrics metrics({}, [&orchestrator](MetricsSink& sink) {
@@ -155,7 +156,7 @@ Exit codes: 0 all of them are on; 1 one is not, and the message says why; 2 wron
 /// What `status` shows.
 struct State {
   operate::Meeting meeting;
-  std::map<std::string, PairRecord> pairs;
+  std::map<std::string, absl::StatusOr<PairRecord>> pairs;
   std::vector<Alarms::Alarm> alarms;
 };
 
@@ -167,12 +168,16 @@ Json ToJson(const State& state) {
   }
   Json pairs = Json::array();
   for (const auto& [name, record] : state.pairs) {
-    Json one = {{"pair", name}, {"on", record.on}, {"by", record.by}, {"since_ms", record.since_ms}};
-    if (record.promotion) {
-      one["promoted"] = {{"from", record.promotion->from.ToString()},
-                         {"to", record.promotion->to.ToString()},
-                         {"begun_ms", record.promotion->begun_ms},
-                         {"done", record.promotion->done}};
+    if (!record.ok()) {
+      pairs.push_back({{"pair", name}, {"problem", std::string(record.status().message())}});
+      continue;
+    }
+    Json one = {{"pair", name}, {"on", record->on}, {"by", record->by}, {"since_ms", record->since_ms}};
+    if (const auto& last = record->promotion) {
+      one["promoted"] = {{"from", last->from.ToString()},
+                         {"to", last->to.ToString()},
+                         {"begun_ms", last->begun_ms},
+                         {"done", last->done}};
     }
     pairs.push_back(std::move(one));
   }
@@ -197,8 +202,12 @@ void PrintState(const State& state) {
   if (!state.pairs.empty()) {
     Table pairs({"PAIR", "KV OPERATE", "SINCE", "BY", "LAST PROMOTION"});
     for (const auto& [name, record] : state.pairs) {
-      const auto& last = record.promotion;
-      pairs.Add({name, record.on ? "on" : "off", UtcText(record.since_ms), record.by,
+      if (!record.ok()) {
+        pairs.Add({name, "?", "-", "-", std::string(record.status().message())});
+        continue;
+      }
+      const auto& last = record->promotion;
+      pairs.Add({name, record->on ? "on" : "off", UtcText(record->since_ms), record->by,
                  last ? fmt::format("{} for {}, {}{}", last->to.ToString(), last->from.ToString(),
                                     UtcText(last->begun_ms), last->done ? "" : ", not completed")
                       : "-"});

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
-#include <set>
 #include <utility>
 
 #include "base/clock.h"
@@ -12,9 +11,10 @@
 namespace kvstore::operate {
 namespace {
 
-/// The same for findings that differ in their numbers only.
-std::string KeyOf(const std::string& source, const Finding& finding) {
+/// The same for findings that are the same.
+std::string KeyOf(const std::string& source, const Finding& finding, Alarms::Same same) {
   std::string key = source + "\n" + finding.subject + "\n";
+  if (same == Alarms::Same::kSubject) return key;
   bool in_number = false;
   for (const char c : finding.text) {
     const bool digit = c >= '0' && c <= '9';
@@ -39,8 +39,10 @@ std::vector<Alarms::Alarm> DecodeAlarms(const std::string& text) {
   for (const Json& one : list) {
     const Event event = EventFromJson(one);
     const bool has_source = one.is_object() && one.contains("source") && one["source"].is_string();
+    const bool by_subject = one.is_object() && one.contains("by_subject") && one["by_subject"] == true;
     alarms.push_back({.finding = {event.subject, event.text, event.page},
                       .source = has_source ? one["source"].get<std::string>() : "",
+                      .same = by_subject ? Alarms::Same::kSubject : Alarms::Same::kText,
                       .since_ms = event.at_ms,
                       .told = true});
   }
@@ -50,13 +52,14 @@ std::vector<Alarms::Alarm> DecodeAlarms(const std::string& text) {
 }  // namespace
 
 void Alarms::Set(const std::string& source, const std::vector<Finding>& findings,
-                 std::chrono::milliseconds settle) {
+                 std::chrono::milliseconds settle, Same same) {
   const uint64_t now_ms = WallClockMs();
   std::set<std::string> found;
   for (const Finding& finding : findings) {
-    const std::string key = KeyOf(source, finding);
+    const std::string key = KeyOf(source, finding, same);
     found.insert(key);
-    Alarm& alarm = alarms_.try_emplace(key, Alarm{.source = source, .since_ms = now_ms}).first->second;
+    Alarm& alarm =
+        alarms_.try_emplace(key, Alarm{.source = source, .same = same, .since_ms = now_ms}).first->second;
     alarm.finding = finding;
     if (alarm.told || now_ms - alarm.since_ms < static_cast<uint64_t>(settle.count())) continue;
     alarm.told = true;
@@ -81,31 +84,43 @@ std::vector<Alarms::Alarm> Alarms::Told() const {
   return told;
 }
 
-absl::Status Alarms::Publish(ZooKeeper& zookeeper, const std::string& root) {
+absl::Status Alarms::Publish(ZooKeeper& zookeeper, const std::string& root, const ZooKeeperStep& condition) {
   Json list = Json::array();
   for (const Alarm& alarm : Told()) {
+    if (list.size() == kMost) break;
     Json one = ToJson(Event{.kind = "alarm",
                             .subject = alarm.finding.subject,
                             .text = alarm.finding.text,
                             .page = alarm.finding.page,
                             .at_ms = alarm.since_ms});
     one["source"] = alarm.source;
+    if (alarm.same == Same::kSubject) one["by_subject"] = true;
     list.push_back(std::move(one));
   }
   std::string text = TextOf(list);
   if (text == published_) return absl::OkStatus();
   const std::string path = root + "/operate/alarms";
-  absl::Status status = zookeeper.Set(path, text, /*version=*/-1);
-  if (absl::IsNotFound(status)) status = zookeeper.Create(path, text, /*open=*/true);
+  const auto set = [&] {
+    return zookeeper.Change({{.kind = ZooKeeperStep::Kind::kSet, .path = path, .data = text}, condition});
+  };
+  absl::Status status = set();
+  if (absl::IsNotFound(status)) {
+    status = zookeeper.Create(path, "[]", /*open=*/true);
+    if (status.ok() || absl::IsAlreadyExists(status)) status = set();
+  }
   if (status.ok()) published_ = std::move(text);
   return status;
 }
 
-absl::Status Alarms::Load(ZooKeeper& zookeeper, const std::string& root) {
+absl::Status Alarms::Load(ZooKeeper& zookeeper, const std::string& root,
+                          const std::set<std::string>& sources) {
   const auto alarms = Read(zookeeper, root);
   if (!alarms.ok()) return alarms.status();
   alarms_.clear();
-  for (const Alarm& alarm : *alarms) alarms_.emplace(KeyOf(alarm.source, alarm.finding), alarm);
+  for (const Alarm& alarm : *alarms) {
+    if (sources.contains(alarm.source))
+      alarms_.emplace(KeyOf(alarm.source, alarm.finding, alarm.same), alarm);
+  }
   published_.clear();
   return absl::OkStatus();
 }

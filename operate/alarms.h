@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -29,10 +30,19 @@ class Alarms {
   /// tell  Is given an event when an alarm begins and when it is over.
   explicit Alarms(std::function<void(Event)> tell) : tell_(std::move(tell)) {}
 
+  /// What makes two findings of a source the same, so that a person is not told again.
+  enum class Same : uint8_t {
+    kSubject,  ///< They are about the same: a source says one thing about each.
+    kText,     ///< They are about the same, and their texts differ in numbers only.
+  };
+
+  static constexpr size_t kMost = 500;
+
   /// What an alarm is at present.
   struct Alarm {
     Finding finding;
     std::string source;
+    Same same = Same::kText;
     uint64_t since_ms = 0;  ///< When it was found first, by this machine's clock.
     bool told = false;      ///< Whether `tell` was given it.
   };
@@ -40,20 +50,24 @@ class Alarms {
   /// Replaces what a source has found.
   ///
   /// settle  For how long something must be found before a person is told.
-  void Set(const std::string& source, const std::vector<Finding>& findings, std::chrono::milliseconds settle);
+  void Set(const std::string& source, const std::vector<Finding>& findings, std::chrono::milliseconds settle,
+           Same same = Same::kText);
   /// All alarms of which a person was told.
   std::vector<Alarm> Told() const;
 
-  /// Writes the alarms of which a person was told to ROOT/operate/alarms, if they have changed.
-  absl::Status Publish(ZooKeeper& zookeeper, const std::string& root);
-  /// Reads what the leader before has written, so that a person is not told again.
-  absl::Status Load(ZooKeeper& zookeeper, const std::string& root);
+  /// Writes the alarms of which a person was told to ROOT/operate/alarms, if they have changed; the first
+  /// kMost of them. FAILED_PRECONDITION if `condition` does not hold.
+  absl::Status Publish(ZooKeeper& zookeeper, const std::string& root, const ZooKeeperStep& condition);
+  /// Reads what the leader before has written, so that a person is not told again. Forgets what was known.
+  ///
+  /// sources  Those that Set is called with: nobody else would say that an alarm is over.
+  absl::Status Load(ZooKeeper& zookeeper, const std::string& root, const std::set<std::string>& sources);
   /// Reads what is written there, for people.
   static absl::StatusOr<std::vector<Alarm>> Read(ZooKeeper& zookeeper, const std::string& root);
 
  private:
   const std::function<void(Event)> tell_;
-  std::map<std::string, Alarm> alarms_;  // by source, subject and text without its numbers
+  std::map<std::string, Alarm> alarms_;  // by KeyOf
   std::string published_;
 };
 

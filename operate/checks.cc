@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <set>
 #include <utility>
 
 #include "idgen/object_id.h"
 #include "operate/leader.h"
+#include "operate/switch.h"
 #include "shardmap/nodes.h"
 #include "shardops/maps.h"
 
@@ -24,6 +26,7 @@ constexpr uint64_t kNearlyFull = 80;
 
 constexpr std::chrono::minutes kMapEvery{1};
 constexpr std::chrono::minutes kDiskEvery{1};
+constexpr std::chrono::minutes kStartsEvery{1};
 /// Reading the tables of a host costs it some work where there are many.
 constexpr std::chrono::hours kIdsEvery{1};
 
@@ -46,10 +49,13 @@ Findings CheckMaps(FleetSession& session) {
   return findings;
 }
 
-/// Asks each master, or each host, one after the other, and adds what `ask` finds. Hosts that do not answer
-/// are left out: others tell of them.
-Findings AskHosts(FleetSession& session, bool masters_only, const std::atomic<bool>& active,
-                  const std::function<void(HostAdmin&, std::vector<Finding>&)>& ask) {
+/// What hosts were found to have, by host.
+using LastFound = std::map<Host, std::vector<Finding>>;
+
+/// Asks each master, or each host, one after the other, what `ask` finds. What was found of a host that does
+/// not answer now holds on: it is not over.
+Findings AskHosts(FleetSession& session, bool masters_only, const std::atomic<bool>& active, LastFound& last,
+                  const std::function<absl::Status(HostAdmin&, std::vector<Finding>&)>& ask) {
   shardops::FleetOperator& fleet = *session;
   const auto maps = shardops::Maps::Load(fleet.zookeeper, fleet.root);
   if (!maps.ok()) return maps.status();
@@ -58,75 +64,94 @@ Findings AskHosts(FleetSession& session, bool masters_only, const std::atomic<bo
     hosts.insert(pair.master);
     if (!masters_only) hosts.insert(pair.slave);
   }
-  std::vector<Finding> findings;
+  std::erase_if(last, [&](const auto& one) { return !hosts.contains(one.first); });
+  std::vector<Finding> all;
   for (const Host& host : hosts) {
-    if (!active) break;
-    if (auto admin = HostAdmin::Open(host, fleet.access); admin.ok()) ask(**admin, findings);
+    if (active) {
+      std::vector<Finding> findings;
+      const auto admin = HostAdmin::Open(host, fleet.access);
+      if (admin.ok() && ask(**admin, findings).ok()) last[host] = std::move(findings);
+    }
+    const std::vector<Finding>& found = last[host];
+    all.insert(all.end(), found.begin(), found.end());
   }
-  return findings;
+  return all;
 }
 
-void FindFullTables(HostAdmin& admin, std::vector<Finding>& findings) {
+absl::Status FindFullTables(HostAdmin& admin, std::vector<Finding>& findings) {
   constexpr uint64_t kMost = ObjectId::kMaxLocal;
-  admin
-      .WithConnection([&](mysql::Connection& connection) {
-        mysql::Rows rows = connection.Ask(fmt::format(
-            "SELECT table_schema, table_name, auto_increment FROM information_schema.tables WHERE "
-            "table_schema REGEXP '^db[0-9]{{5}}$' AND auto_increment > {}",
-            kMost / 100 * kNearlyFull));
-        while (rows.Next()) {
-          findings.push_back(
-              {fmt::format("{}.{}", rows.Bytes(1), rows.Bytes(2)),
-               fmt::format("{} % of the local IDs of this table on {} are given: give its shard "
-                           "the weight 0 (kv shards weight), so that new objects go elsewhere",
-                           rows.Uint(3) * 100 / kMost, admin.host().ToString()),
-               page::kIds});
-        }
-        return absl::OkStatus();
-      })
-      .IgnoreError();
+  return admin.WithConnection([&](mysql::Connection& connection) {
+    mysql::Rows rows = connection.Ask(
+        fmt::format("SELECT table_schema, table_name, auto_increment FROM information_schema.tables WHERE "
+                    "table_schema REGEXP '^db[0-9]{{5}}$' AND auto_increment > {}",
+                    kMost / 100 * kNearlyFull));
+    while (rows.Next()) {
+      findings.push_back({fmt::format("{}.{}", rows.Bytes(1), rows.Bytes(2)),
+                          fmt::format("{} % of the local IDs of this table on {} are given: give its shard "
+                                      "the weight 0 (kv shards weight), so that new objects go elsewhere",
+                                      rows.Uint(3) * 100 / kMost, admin.host().ToString()),
+                          page::kIds});
+    }
+    return absl::OkStatus();
+  });
 }
 
-void FindFullDisks(HostAdmin& admin, std::vector<Finding>& findings) {
+absl::Status FindFullDisks(HostAdmin& admin, std::vector<Finding>& findings) {
   // A host without the plugin has no such table.
-  admin
-      .WithConnection([&](mysql::Connection& connection) {
-        mysql::Rows rows = connection.Ask(
-            "SELECT d.path, d.used, d.used + d.available FROM information_schema.disks d WHERE "
-            "@@datadir LIKE CONCAT(d.path, '%') AND d.used + d.available > 0 ORDER BY LENGTH(d.path) DESC "
-            "LIMIT 1");
-        if (!rows.Next()) return absl::OkStatus();
-        const uint64_t percent = rows.Uint(2) * 100 / rows.Uint(3);
-        if (percent < kNearlyFull) return absl::OkStatus();
-        findings.push_back(
-            {admin.host().ToString(),
-             fmt::format("the disk at {} is full to {} %: move shards away (kv shards move), or "
-                         "drop datasets",
-                         rows.Bytes(1), percent),
-             page::kDisk});
-        return absl::OkStatus();
-      })
-      .IgnoreError();
+  return admin.WithConnection([&](mysql::Connection& connection) {
+    mysql::Rows rows = connection.Ask(
+        "SELECT d.path, d.used, d.used + d.available FROM information_schema.disks d WHERE "
+        "@@datadir LIKE CONCAT(d.path, '%') AND d.used + d.available > 0 ORDER BY LENGTH(d.path) DESC "
+        "LIMIT 1");
+    if (!rows.Next()) return absl::OkStatus();
+    const uint64_t percent = rows.Uint(2) * 100 / rows.Uint(3);
+    if (percent < kNearlyFull) return absl::OkStatus();
+    findings.push_back({admin.host().ToString(),
+                        fmt::format("the disk at {} is full to {} %: move shards away (kv shards move), or "
+                                    "drop datasets",
+                                    rows.Bytes(1), percent),
+                        page::kDisk});
+    return absl::OkStatus();
+  });
+}
+
+/// A host that would take writes when it is started again could acknowledge writes beside its successor.
+absl::Status FindWritableStart(HostAdmin& admin, std::vector<Finding>& findings) {
+  const auto writable = StartsWritable(admin);
+  if (writable.ok() && *writable) {
+    findings.push_back(
+        {admin.host().ToString(),
+         "takes writes since it was started, and would again after its death, beside the slave that "
+         "has taken its place: set read_only = 1 in its configuration, and start it again",
+         page::kHost});
+  }
+  return writable.status();
 }
 
 }  // namespace
 
 std::vector<Check> FleetChecks(const shardops::FleetOptions& fleet) {
   // Each has a session of its own, since each runs on a thread of its own.
-  const auto open = [&] { return std::make_shared<FleetSession>(fleet, /*who=*/"", /*report=*/nullptr); };
-  return {
-      {.source = "map",
-       .every = kMapEvery,
-       .find = [session = open()](const std::atomic<bool>&) { return CheckMaps(*session); }},
-      {.source = "ids",
-       .every = kIdsEvery,
-       .find =
-           [session = open()](const std::atomic<bool>& active) {
-             return AskHosts(*session, /*masters_only=*/true, active, &FindFullTables);
-           }},
-      {.source = "disk", .every = kDiskEvery, .find = [session = open()](const std::atomic<bool>& active) {
-         return AskHosts(*session, /*masters_only=*/false, active, &FindFullDisks);
-       }}};
+  struct Of {
+    explicit Of(const shardops::FleetOptions& options) : session(options, /*who=*/"", /*report=*/nullptr) {}
+    FleetSession session;
+    LastFound last;
+  };
+  const auto hosts = [&](const char* source, std::chrono::milliseconds every, bool masters_only, auto ask) {
+    return Check{
+        .source = source,
+        .every = every,
+        .find = [of = std::make_shared<Of>(fleet), masters_only, ask](const std::atomic<bool>& active) {
+          return AskHosts(of->session, masters_only, active, of->last, ask);
+        }};
+  };
+  return {{.source = "map",
+           .every = kMapEvery,
+           .find = [of = std::make_shared<Of>(fleet)](
+                       const std::atomic<bool>&) { return CheckMaps(of->session); }},
+          hosts("ids", kIdsEvery, /*masters_only=*/true, &FindFullTables),
+          hosts("disk", kDiskEvery, /*masters_only=*/false, &FindFullDisks),
+          hosts("starts", kStartsEvery, /*masters_only=*/false, &FindWritableStart)};
 }
 
 }  // namespace kvstore::operate

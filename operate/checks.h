@@ -22,7 +22,8 @@ struct Check {
 };
 
 /// What a fleet's maps and hosts run out of, at four fifths of it: the space of a map in ZooKeeper, the local
-/// IDs of a table, the disk of a host (which MariaDB tells only with its plugin `disks`).
+/// IDs of a table, the disk of a host (which MariaDB tells only with its plugin `disks`). And hosts that
+/// would take writes when they are started again (StartsWritable).
 std::vector<Check> FleetChecks(const shardops::FleetOptions& fleet);
 
 }  // namespace kvstore::operate

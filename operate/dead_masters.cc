@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <exception>
 #include <optional>
 #include <set>
 #include <utility>
@@ -16,35 +16,48 @@ namespace {
 
 using shardops::Pair;
 
+/// What was seen longer ago is not acted upon.
+constexpr uint64_t kLookHoldsMs = 10'000;
+/// How long a pair is left alone after an attempt that failed.
+constexpr std::chrono::seconds kAfterFailure{5};
+
 /// Whether a promotion that was begun has been completed, by this record or by the maps.
 bool IsDone(const PairPromotion& promotion, const Pair& pair) {
   return promotion.done || promotion.to == pair.master;
 }
 
+/// Whether a promotion was begun within the hour; also if it was begun in the future, by a clock that was
+/// wrong.
+bool IsRecent(const PairPromotion& promotion, uint64_t now_ms) {
+  return now_ms < promotion.begun_ms || now_ms - promotion.begun_ms < kBetweenPromotionsMs;
+}
+
 }  // namespace
 
 void DeadMasters::TellOnce(Leader& leader, const Pair& pair, Event event) {
-  std::string& last = told_[pair];
-  std::string text = event.kind + event.text;
-  if (text == last) return;
-  last = std::move(text);
-  leader.journal.Add(std::move(event));
+  if (attempts_[pair].told.insert(event.kind + event.text).second) leader.journal.Add(std::move(event));
 }
 
 std::vector<Finding> DeadMasters::Handle(Leader& leader, std::span<const Pair> pairs,
                                          std::span<const Silence> silences) {
   std::vector<Finding> findings;
   std::set<Pair> silent;
+  has_more_ = acted_ = false;
   for (const Silence& silence : silences) {
     for (const Pair& pair : pairs) {
       if (pair.master != silence.master) continue;
       silent.insert(pair);
-      if (std::string text = HandleOne(leader, pair, silence); !text.empty()) {
-        findings.push_back({pair.master.ToString(), std::move(text), page::kMaster});
+      std::string text;
+      try {
+        text = HandleOne(leader, pair, silence);
+      } catch (const std::exception& error) {
+        // Such as a note in ZooKeeper that somebody has edited. The other pairs are not to suffer.
+        text = fmt::format("does not answer, and could not be looked after: {}", error.what());
       }
+      if (!text.empty()) findings.push_back({pair.master.ToString(), std::move(text), page::kMaster});
     }
   }
-  std::erase_if(told_, [&](const auto& one) { return !silent.contains(one.first); });
+  std::erase_if(attempts_, [&](const auto& one) { return !silent.contains(one.first); });
   return findings;
 }
 
@@ -62,13 +75,37 @@ std::string DeadMasters::HandleOne(Leader& leader, const Pair& pair, const Silen
     return fmt::format("is dead: {}. kv operate is off for this pair. {}", verdict.why, by_hand);
   }
   if (const auto& last = record->promotion;
-      last && IsDone(*last, pair) && last->begun_ms + kBetweenPromotionsMs > leader.meeting.now_ms) {
+      last && IsDone(*last, pair) && IsRecent(*last, leader.meeting.now_ms)) {
     return fmt::format(
-        "is dead: {}. kv operate has promoted it itself within the hour, in the place of {}, and "
-        "does nothing more here: find out what kills them. {}",
+        "is dead: {}. kv operate has put a slave in the place of {} within the hour, and does nothing more "
+        "in this "
+        "pair: find out what kills them. {}",
         verdict.why, last->from.ToString(), by_hand);
   }
+  if (acted_ || BootClockMs() - leader.looked_ms > kLookHoldsMs) {
+    has_more_ = true;
+    return fmt::format("is dead: {}. It is replaced in a moment", verdict.why);
+  }
+  if (Clock::now() < attempts_[pair].next) {
+    return fmt::format("is dead: {}. {} could not take its place, which is tried again", verdict.why, slave);
+  }
   return Promote(leader, pair, *record, verdict.why);
+}
+
+std::string DeadMasters::FenceMaster(Leader& leader, const Pair& pair, PairRecord& record) {
+  if (leader.options.fence.empty() || record.promotion->fenced) return "";
+  // This process may have been stopped since it looked.
+  if (BootClockMs() - leader.looked_ms > kLookHoldsMs) return "it was looked at too long ago";
+  if (auto fenced = RunFence(leader.options, pair.master); !fenced.ok()) return std::string(fenced.message());
+  leader.journal.Add({.kind = "act",
+                      .subject = pair.master.ToString(),
+                      .text = "was fenced by " + leader.options.fence.front()});
+  record.promotion->fenced = true;
+  if (auto saved = leader.pairs.Save(pair, record, leader.meeting.still_leads); !saved.ok()) {
+    return std::string(saved.message());
+  }
+  ++record.version;
+  return "";
 }
 
 std::string DeadMasters::Promote(Leader& leader, const Pair& pair, PairRecord record,
@@ -76,12 +113,15 @@ std::string DeadMasters::Promote(Leader& leader, const Pair& pair, PairRecord re
   const std::string master = pair.master.ToString();
   const std::string slave = pair.slave.ToString();
   const auto fail = [&](const std::string& text) {
-    if (told_[pair] != "fail" + text) ++failed_;
+    attempts_[pair].next = Clock::now() + kAfterFailure;
+    ++failed_;
     TellOnce(leader, pair, {.kind = "fail", .subject = master, .text = text, .page = page::kMaster});
     return text;
   };
-  // Nothing is fenced for a promotion that is refused.
-  const auto checked = shardops::Promote(leader.fleet, pair.slave, {.emergency = true, .dry_run = true});
+  acted_ = true;
+  // Nothing is written down, and nothing fenced, for a promotion that is refused.
+  const auto checked =
+      shardops::Promote(leader.fleet, pair.slave, {.emergency = true, .only_if_lost = true, .dry_run = true});
   if (!checked.ok()) {
     return fail(fmt::format("is dead: {}. {} cannot take its place: {}", why, slave,
                             std::string(checked.status().message())));
@@ -91,43 +131,41 @@ std::string DeadMasters::Promote(Leader& leader, const Pair& pair, PairRecord re
     TellOnce(leader, pair, {.kind = "would", .subject = master, .text = would});
     return would;
   }
-  if (!leader.options.fence.empty()) {
-    if (auto fenced = RunFence(leader.options, pair.master); !fenced.ok()) {
-      return fail(fmt::format("is dead, but cannot be fenced, so {} does not take its place: {}", slave,
-                              std::string(fenced.message())));
-    }
-    leader.journal.Add(
-        {.kind = "act", .subject = master, .text = "was fenced by " + leader.options.fence.front()});
+  const bool goes_on = record.promotion && record.promotion->to == pair.slave && !record.promotion->done;
+  if (!goes_on) {
+    record.promotion = {.from = pair.master, .to = pair.slave, .begun_ms = leader.meeting.now_ms};
   }
-  const bool goes_on = record.promotion && record.promotion->to == pair.slave;
-  record.promotion = {
-      .from = pair.master, .to = pair.slave, .begun_ms = leader.meeting.now_ms, .done = false};
-  // From here on a successor goes on with it.
+  // From here on a successor goes on with it. This fails if somebody has switched the pair off meanwhile.
   if (auto saved = leader.pairs.Save(pair, record, leader.meeting.still_leads); !saved.ok()) {
-    return fmt::format("is dead, but that {} is to take its place cannot be recorded: {}", slave,
+    return fmt::format("is dead, but that {} is to take its place cannot be written down: {}", slave,
                        std::string(saved.message()));
   }
   ++record.version;
+  if (const std::string failure = FenceMaster(leader, pair, record); !failure.empty()) {
+    return fail(
+        fmt::format("is dead, but cannot be fenced, so {} does not take its place: {}", slave, failure));
+  }
   TellOnce(leader, pair,
            {.kind = "act",
             .subject = master,
             .text = fmt::format("{} {} in its place: {}", goes_on ? "goes on to put" : "puts", slave, why)});
-  const auto promotion = shardops::Promote(leader.fleet, pair.slave, {.emergency = true});
+  const auto promotion =
+      shardops::Promote(leader.fleet, pair.slave, {.emergency = true, .only_if_lost = true});
   if (!promotion.ok()) {
     return fail(fmt::format("is dead, and {} could not take its place: {}", slave,
                             std::string(promotion.status().message())));
   }
   ++promoted_;
   record.promotion->done = true;
-  // If this is not written, the maps say the same.
-  leader.pairs.Save({promotion->after.master, promotion->after.slave}, record, leader.meeting.still_leads)
-      .IgnoreError();
+  // If this is not written now, Repairs does it.
+  leader.pairs.Save(pair, record, leader.meeting.still_leads).IgnoreError();
   leader.journal.Add(
       {.kind = "act",
        .subject = slave,
-       .text = fmt::format("is the master in the place of {}; until that is back there is one copy "
-                           "of its shards, and commits do not wait for a second one",
-                           master),
+       .text = fmt::format(
+           "is the master in the place of {}; until that is back there is one copy of its shards, "
+           "and commits do not wait for a second one",
+           master),
        .page = page::kReplaced});
   return "";
 }

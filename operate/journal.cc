@@ -45,11 +45,16 @@ Journal::Journal(ZooKeeper& zookeeper, const std::string& root, std::string who,
 void Journal::Add(Event event) {
   event.at_ms = WallClockMs();
   event.by = who_;
+  if (event.text.size() > kMaxTextBytes) {
+    event.text.resize(kMaxTextBytes);
+    event.text += "...";
+  }
   spdlog::log(IsForPeople(event) ? spdlog::level::err : spdlog::level::info, "{} {}: {}", event.kind,
               event.subject, event.text);
   AppendToFile(event);
   if (webhook_ != nullptr) webhook_->Send(TextOf(ToJson(event)));
   unpublished_.push_back(std::move(event));
+  if (unpublished_.size() > kKept) unpublished_.erase(unpublished_.begin());
 }
 
 void Journal::AppendToFile(const Event& event) const {

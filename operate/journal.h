@@ -22,6 +22,8 @@ class Journal {
  public:
   /// How many events ZooKeeper has.
   static constexpr size_t kKept = 200;
+  /// What is longer of a text is cut.
+  static constexpr size_t kMaxTextBytes = 2'000;
 
   /// zookeeper  Must outlive this.
   /// who        Names this process to people.

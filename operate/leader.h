@@ -1,8 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
-#include <vector>
 
 #include "operate/journal.h"
 #include "operate/membership.h"
@@ -22,7 +20,12 @@ struct Leader {
   const Meeting& meeting;
   /// Whether it only says what it would do.
   bool dry_run = false;
+  /// When the masters were asked, by a clock that goes on while the machine sleeps (BootClockMs).
+  uint64_t looked_ms = 0;
 };
+
+/// Milliseconds of a clock that nobody sets, and that goes on while this process or its machine is stopped.
+uint64_t BootClockMs();
 
 /// The heading of the runbook for each alarm.
 namespace page {

@@ -1,5 +1,6 @@
 #include "operate/lookout.h"
 
+#include <exception>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string_view>
@@ -23,6 +24,16 @@ std::string_view Name(SlaveSays says) {
       break;
   }
   return "unknown";
+}
+
+/// INTERNAL if a host answers what cannot be understood.
+absl::StatusOr<shardops::HostState> ReadState(const Host& host, const shardops::Access& access) {
+  try {
+    const auto admin = HostAdmin::Open(host, access);
+    return admin.ok() ? (*admin)->Read() : admin.status();
+  } catch (const std::exception& error) {
+    return absl::InternalError(error.what());
+  }
 }
 
 shardops::Access WithShortTimeouts(shardops::Access access) {
@@ -77,10 +88,17 @@ absl::Status Lookout::Ask(const Host& master, Watched& watched) const {
   return answered;
 }
 
+absl::Status Lookout::AskSafely(const Host& master, Watched& watched) const {
+  try {
+    return Ask(master, watched);
+  } catch (const std::exception& error) {
+    return absl::InternalError(error.what());
+  }
+}
+
 void Lookout::AskSlave(const shardops::Pair& pair, Silence& silence) const {
   const std::string slave = pair.slave.ToString();
-  const auto admin = HostAdmin::Open(pair.slave, access_);
-  const auto state = admin.ok() ? (*admin)->Read() : admin.status();
+  const auto state = ReadState(pair.slave, access_);
   if (!state.ok()) {
     silence.slave_says = std::string(state.status().message());
   } else if (!state->following) {
@@ -108,7 +126,7 @@ std::vector<Silence> Lookout::Look(std::span<const shardops::Pair> pairs) {
     const shardops::Pair& pair = pairs[i];
     Watched& watched = watched_.find(pair.master)->second;
     const auto begin = Clock::now();
-    const absl::Status answered = Ask(pair.master, watched);
+    const absl::Status answered = AskSafely(pair.master, watched);
     // A host that answers with an error is there.
     if (!absl::IsUnavailable(answered)) {
       watched.silent_since.reset();

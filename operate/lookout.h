@@ -59,6 +59,8 @@ class Lookout {
 
   /// OK if a master answers.
   absl::Status Ask(const Host& master, Watched& watched) const;
+  /// The same; INTERNAL for what it throws.
+  absl::Status AskSafely(const Host& master, Watched& watched) const;
   /// Asks the slave about its master.
   void AskSlave(const shardops::Pair& pair, Silence& silence) const;
 

@@ -14,6 +14,8 @@ namespace {
 
 /// How often the leadership is tried for when others try as well.
 constexpr int kLeaderAttempts = 3;
+/// A leader that has said nothing for so long is replaced: it may be in a call that does not end.
+constexpr uint64_t kHangsMs = 120'000;
 
 /// Creates the nodes below which all processes write.
 absl::Status MakeNodes(ZooKeeper& zookeeper, const std::string& root) {
@@ -86,7 +88,9 @@ absl::Status Membership::FindLeader(Meeting& meeting) {
     const std::string id = TextField(leader, "id");
     const auto other = std::find_if(meeting.others.begin(), meeting.others.end(),
                                     [&](const Member& member) { return member.id == id; });
-    if (id == id_ || other != meeting.others.end()) {
+    // One that says nothing for long hangs, though its session lives.
+    const bool hangs = other != meeting.others.end() && other->said_ms + kHangsMs < meeting.now_ms;
+    if (id == id_ || (other != meeting.others.end() && !hangs)) {
       meeting.leads = id == id_;
       meeting.leader = meeting.leads ? who_ : other->who;
       meeting.still_leads = {

@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <chrono>
+#include <exception>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -24,6 +25,8 @@ constexpr std::chrono::seconds kInspectEvery{5};
 /// For how long a problem of a host must last before a person is told; a master that does not answer is given
 /// up, or replaced, by then.
 constexpr std::chrono::seconds kSettle{10};
+/// What an inspection has found that was begun longer ago is not acted upon.
+constexpr uint64_t kInspectionHoldsMs = 8'000;
 /// A look that is older than this says nothing any more.
 constexpr std::chrono::seconds kReadyWithin{10};
 
@@ -39,7 +42,10 @@ Orchestrator::Orchestrator(Setup setup)
       alarms_([this](Event event) { journal_.Add(std::move(event)); }),
       lookout_(*setup_.fleet.access),
       inspection_(kInspectEvery, [this](const std::atomic<bool>&) -> Reports {
-        return shardops::InspectFleet(*inspected_);
+        const uint64_t began_ms = BootClockMs();
+        auto reports = shardops::InspectFleet(*inspected_);
+        if (!reports.ok()) return reports.status();
+        return Inspected{.reports = *std::move(reports), .began_ms = began_ms};
       }) {
   for (const Check& check : setup_.checks) {
     checks_.push_back({check.source, std::make_unique<Periodic<Found>>(check.every, check.find)});
@@ -66,10 +72,11 @@ bool Orchestrator::ready() const {
 void Orchestrator::Run() {
   for (;;) {
     const auto begin = Clock::now();
-    Look();
+    LookSafely();
     MutexLock lock(mutex_);
     figures_.look_seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-    const auto next = begin + milliseconds(setup_.options.look_ms);
+    // Other masters may be dead, too.
+    const auto next = dead_masters_.has_more() ? Clock::now() : begin + milliseconds(setup_.options.look_ms);
     while (!stopping_ && !lock.WaitUntil(changed_, next)) {
     }
     if (stopping_) break;
@@ -77,6 +84,14 @@ void Orchestrator::Run() {
   inspection_.SetActive(false);
   for (const Running& one : checks_) one.check->SetActive(false);
   membership_.Leave();
+}
+
+void Orchestrator::LookSafely() {
+  try {
+    Look();
+  } catch (const std::exception& error) {
+    spdlog::error("this look at the fleet was cut short: {}", error.what());
+  }
 }
 
 void Orchestrator::Look() {
@@ -90,16 +105,20 @@ void Orchestrator::Look() {
       if (!disagreements.contains(pair.master) && !disagreements.contains(pair.slave)) pairs.push_back(pair);
     }
   }
+  const uint64_t looked_ms = BootClockMs();
   const std::vector<Silence> silences = lookout_.Look(pairs);
   const auto meeting = maps.ok() ? membership_.Meet(Says(silences)) : maps.status();
   if (!meeting.ok()) {
     spdlog::warn("nothing is done before ZooKeeper and the shard maps can be read: {}",
                  std::string(meeting.status().message()));
     SetLeads({});
+    const MutexLock lock(mutex_);
+    figures_.leads = false;
+    figures_.alarms.clear();
     return;
   }
   SetLeads(*meeting);
-  if (leads_) Lead(*meeting, pairs, silences);
+  if (leads_) Lead(*meeting, pairs, silences, looked_ms);
   const MutexLock lock(mutex_);
   figures_ = {.leads = leads_,
               .looks = figures_.looks + 1,
@@ -114,33 +133,44 @@ void Orchestrator::Look() {
 
 void Orchestrator::SetLeads(const Meeting& meeting) {
   shardops::FleetOperator& fleet = *session_;
-  if (meeting.leads && (!leads_ || meeting.still_leads.version != leads_since_)) {
-    leads_since_ = meeting.still_leads.version;
-    // Another one for each leadership: one that has ended must not begin anything.
-    fleet.ledger = std::make_shared<ZooKeeperLedger>(fleet.zookeeper, fleet.root, setup_.who,
-                                                     std::vector<ZooKeeperStep>{meeting.still_leads});
-  }
-  if (meeting.leads == leads_) return;
+  const bool begins = meeting.leads && (!leads_ || meeting.still_leads.version != leads_since_);
+  if (!begins && meeting.leads == leads_) return;
   leads_ = meeting.leads;
-  loaded_ = false;
+  // What was found before does not hold in another leadership.
   inspection_.SetActive(leads_);
   for (const Running& one : checks_) one.check->SetActive(leads_);
-  if (leads_) {
-    journal_.Add({.kind = "lead",
-                  .subject = "kv operate",
-                  .text = fmt::format("leads from now on{}",
-                                      setup_.dry_run ? ", and only says what it would do" : "")});
-  } else {
+  if (!leads_) {
     spdlog::warn("this process does not lead any more");
+    return;
   }
+  leads_since_ = meeting.still_leads.version;
+  loaded_ = false;
+  dead_masters_.Forget();
+  repairs_ = Repairs();
+  // Another one for each leadership: one that has ended must not begin anything.
+  fleet.ledger = std::make_shared<ZooKeeperLedger>(fleet.zookeeper, fleet.root, setup_.who,
+                                                   std::vector<ZooKeeperStep>{meeting.still_leads});
+  journal_.Add(
+      {.kind = "lead",
+       .subject = "kv operate",
+       .text = fmt::format("leads from now on{}", setup_.dry_run ? ", and only says what it would do" : "")});
+}
+
+std::set<std::string> Orchestrator::Sources() const {
+  std::set<std::string> sources = {"masters", "repairs", "hosts", "hosts check", "operate"};
+  for (const Running& one : checks_) {
+    sources.insert(one.source);
+    sources.insert(one.source + " check");
+  }
+  return sources;
 }
 
 void Orchestrator::Lead(const Meeting& meeting, const std::vector<shardops::Pair>& pairs,
-                        const std::vector<Silence>& silences) {
+                        const std::vector<Silence>& silences, uint64_t looked_ms) {
   shardops::FleetOperator& fleet = *session_;
   if (!loaded_) {
     // Without them a person would be told again.
-    if (auto status = alarms_.Load(fleet.zookeeper, fleet.root); !status.ok()) return;
+    if (auto status = alarms_.Load(fleet.zookeeper, fleet.root, Sources()); !status.ok()) return;
     loaded_ = true;
   }
   Leader leader{.fleet = fleet,
@@ -148,8 +178,9 @@ void Orchestrator::Lead(const Meeting& meeting, const std::vector<shardops::Pair
                 .journal = journal_,
                 .options = setup_.options,
                 .meeting = meeting,
-                .dry_run = setup_.dry_run};
-  alarms_.Set("masters", dead_masters_.Handle(leader, pairs, silences), kSettle);
+                .dry_run = setup_.dry_run,
+                .looked_ms = looked_ms};
+  alarms_.Set("masters", dead_masters_.Handle(leader, pairs, silences), kSettle, Alarms::Same::kSubject);
   TakeFindings(leader);
   std::vector<Finding> alone;
   if (meeting.others.empty()) {
@@ -160,46 +191,50 @@ void Orchestrator::Lead(const Meeting& meeting, const std::vector<shardops::Pair
          page::kHost});
   }
   alarms_.Set("operate", alone, kSettle);
-  Publish();
+  Publish(meeting);
 }
 
 void Orchestrator::TakeFindings(Leader& leader) {
-  if (const auto reports = inspection_.Take()) {
+  // Says that something could not be looked at; what was found of it before holds on.
+  const auto say = [&](const std::string& source, const absl::Status& status, const char* page) {
     std::vector<Finding> findings;
-    if (reports->ok()) {
-      for (const shardops::HostReport& report : **reports) {
+    if (!status.ok()) findings = {{source, "could not be checked: " + std::string(status.message()), page}};
+    alarms_.Set(source + " check", findings, kSettle, Alarms::Same::kSubject);
+  };
+  if (const auto inspected = inspection_.Take()) {
+    say("hosts", inspected->status(), page::kZooKeeper);
+    if (inspected->ok()) {
+      std::vector<Finding> findings;
+      for (const shardops::HostReport& report : (*inspected)->reports) {
         // Masters that do not answer have alarms of their own.
         if (report.master && absl::IsUnavailable(report.status)) continue;
         for (const std::string& problem : report.problems) {
           findings.push_back({report.host.ToString(), problem, page::kHost});
         }
       }
-      alarms_.Set("repairs", repairs_.Handle(leader, **reports), milliseconds(0));
-    } else {
-      findings.push_back({"zookeeper", std::string(reports->status().message()), page::kZooKeeper});
+      alarms_.Set("hosts", findings, kSettle);
+      // Somebody may have changed since what was seen long ago.
+      if (BootClockMs() - (*inspected)->began_ms < kInspectionHoldsMs) {
+        alarms_.Set("repairs", repairs_.Handle(leader, (*inspected)->reports), milliseconds(0),
+                    Alarms::Same::kSubject);
+      }
     }
-    alarms_.Set("hosts", findings, kSettle);
   }
   for (const Running& one : checks_) {
     const auto found = one.check->Take();
     if (!found) continue;
-    if (found->ok()) {
-      alarms_.Set(one.source, **found, milliseconds(0));
-    } else {
-      alarms_.Set(
-          one.source,
-          {{one.source, "could not be checked: " + std::string(found->status().message()), page::kHost}},
-          kSettle);
-    }
+    say(one.source, found->status(), page::kHost);
+    if (found->ok()) alarms_.Set(one.source, **found, milliseconds(0));
   }
 }
 
-void Orchestrator::Publish() {
+void Orchestrator::Publish(const Meeting& meeting) {
   shardops::FleetOperator& fleet = *session_;
-  absl::Status status = alarms_.Publish(fleet.zookeeper, fleet.root);
-  if (status.ok()) status = journal_.Publish();
-  if (!status.ok()) {
-    spdlog::warn("alarms and events cannot be brought to ZooKeeper now: {}", std::string(status.message()));
+  for (const absl::Status& status :
+       {alarms_.Publish(fleet.zookeeper, fleet.root, meeting.still_leads), journal_.Publish()}) {
+    if (!status.ok()) {
+      spdlog::warn("alarms and events cannot be brought to ZooKeeper now: {}", std::string(status.message()));
+    }
   }
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -55,7 +56,12 @@ class Orchestrator {
   void Describe(MetricsSink& sink) const;
 
  private:
-  using Reports = absl::StatusOr<std::vector<shardops::HostReport>>;
+  /// What an inspection has found, and when it was begun (BootClockMs).
+  struct Inspected {
+    std::vector<shardops::HostReport> reports;
+    uint64_t began_ms = 0;
+  };
+  using Reports = absl::StatusOr<Inspected>;
   using Found = absl::StatusOr<std::vector<Finding>>;
   struct Running {
     std::string source;
@@ -64,14 +70,18 @@ class Orchestrator {
 
   /// Looks at all masters, meets the others, and acts if this process leads.
   void Look();
+  /// The same; logs what it throws.
+  void LookSafely();
   /// Begins or ends to lead.
   void SetLeads(const Meeting& meeting);
   void Lead(const Meeting& meeting, const std::vector<shardops::Pair>& pairs,
-            const std::vector<Silence>& silences);
+            const std::vector<Silence>& silences, uint64_t looked_ms);
   /// Takes over what the thread that inspects hosts, and the checks, have found.
   void TakeFindings(Leader& leader);
   /// Brings alarms and journal to ZooKeeper.
-  void Publish();
+  void Publish(const Meeting& meeting);
+  /// All sources of alarms.
+  std::set<std::string> Sources() const;
 
   const Setup setup_;
   shardops::FleetSession session_;

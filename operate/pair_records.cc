@@ -19,6 +19,7 @@ Json Encode(const PairRecord& record) {
     json["promotion"] = {{"from", record.promotion->from.ToString()},
                          {"to", record.promotion->to.ToString()},
                          {"begun_ms", record.promotion->begun_ms},
+                         {"fenced", record.promotion->fenced},
                          {"done", record.promotion->done}};
   }
   return json;
@@ -50,6 +51,7 @@ absl::StatusOr<PairRecord> Decode(const std::string& path, const ZooKeeperNode& 
     record.promotion = {.from = ReadHost(inner, "from"),
                         .to = ReadHost(inner, "to"),
                         .begun_ms = inner.Uint("begun_ms", 0, UINT64_MAX),
+                        .fenced = inner.OptionalBool("fenced").value_or(false),
                         .done = inner.OptionalBool("done").value_or(false)};
     fields.Fail(inner.FirstMistake());
   }
@@ -72,8 +74,8 @@ absl::StatusOr<PairRecord> PairRecords::Load(const shardops::Pair& pair) {
   return Decode(path, *node);
 }
 
-absl::StatusOr<std::map<std::string, PairRecord>> PairRecords::LoadAll() {
-  std::map<std::string, PairRecord> all;
+absl::StatusOr<std::map<std::string, absl::StatusOr<PairRecord>>> PairRecords::LoadAll() {
+  std::map<std::string, absl::StatusOr<PairRecord>> all;
   const auto names = zookeeper_.Children(folder_);
   if (absl::IsNotFound(names.status())) return all;
   if (!names.ok()) return names.status();
@@ -82,9 +84,7 @@ absl::StatusOr<std::map<std::string, PairRecord>> PairRecords::LoadAll() {
     const auto node = zookeeper_.Get(path, /*watch=*/false);
     if (absl::IsNotFound(node.status())) continue;
     if (!node.ok()) return node.status();
-    auto record = Decode(path, *node);
-    if (!record.ok()) return record.status();
-    all.emplace(name, *std::move(record));
+    all.emplace(name, Decode(path, *node));
   }
   return all;
 }

@@ -17,6 +17,7 @@ struct PairPromotion {
   Host from;              ///< The master that was dead.
   Host to;                ///< Its slave.
   uint64_t begun_ms = 0;  ///< Since 1970, by the clock of ZooKeeper's servers.
+  bool fenced = false;    ///< Whether the program that fences hosts has fenced the master.
   bool done = false;      ///< Whether the slave takes writes. If not, the leader goes on with it.
 };
 
@@ -40,8 +41,8 @@ class PairRecords {
 
   /// Returns the record of a pair; one that is off if there is none.
   absl::StatusOr<PairRecord> Load(const shardops::Pair& pair);
-  /// Returns all records, by the name of the pair.
-  absl::StatusOr<std::map<std::string, PairRecord>> LoadAll();
+  /// Returns all records, by the name of the pair; in the place of one that cannot be read, why.
+  absl::StatusOr<std::map<std::string, absl::StatusOr<PairRecord>>> LoadAll();
   /// Replaces the record. FAILED_PRECONDITION if it, or what `condition` checks, has changed since it was
   /// loaded.
   absl::Status Save(const shardops::Pair& pair, const PairRecord& record,

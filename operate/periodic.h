@@ -3,17 +3,22 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
+#include <exception>
 #include <functional>
 #include <optional>
 #include <thread>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "base/mutex.h"
 
 namespace kvstore::operate {
 
 /// Does something every now and then by a thread of its own, while it is told to, and keeps what came of it
 /// last: what may take long must not keep the leader from looking after masters. Thread-safe.
+///
+/// Result  A StatusOr.
 template <typename Result>
 class Periodic {
  public:
@@ -38,12 +43,13 @@ class Periodic {
   Periodic(const Periodic&) = delete;
   Periodic& operator=(const Periodic&) = delete;
 
-  /// Begins at once, or stops as soon as the work notices.
+  /// Begins at once, or stops as soon as the work notices. What it was at before is forgotten.
   void SetActive(bool active) {
     {
       const MutexLock lock(mutex_);
       active_ = active;
-      if (!active) result_.reset();
+      ++generation_;
+      result_.reset();
     }
     changed_.notify_all();
   }
@@ -60,13 +66,23 @@ class Periodic {
     for (;;) {
       while (!stopping_ && !active_) lock.Wait(changed_);
       if (stopping_) return;
+      const uint64_t generation = generation_;
       lock.Unlock();
-      Result result = work_(active_);
+      Result result = DoWork();
       const auto next = std::chrono::steady_clock::now() + every_;
       lock.Lock();
-      if (active_) result_ = std::move(result);
-      while (!stopping_ && active_ && !lock.WaitUntil(changed_, next)) {
+      if (generation == generation_) result_ = std::move(result);
+      while (!stopping_ && generation == generation_ && !lock.WaitUntil(changed_, next)) {
       }
+    }
+  }
+
+  /// Does the work. What it throws, as for text in ZooKeeper that nobody expects, is an error like others.
+  Result DoWork() {
+    try {
+      return work_(active_);
+    } catch (const std::exception& error) {
+      return absl::InternalError(error.what());
     }
   }
 
@@ -75,6 +91,7 @@ class Periodic {
   Mutex mutex_;
   std::condition_variable changed_;
   std::atomic<bool> active_{false};
+  uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;  // counts the calls of SetActive
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::optional<Result> result_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <exception>
 #include <utility>
 
-#include "base/clock.h"
 #include "shardops/promote.h"
 
 namespace kvstore::operate {
@@ -12,13 +12,8 @@ namespace {
 
 using shardops::HostReport;
 
-/// By how much two looks at the same server may differ in when it was started, which it says in seconds.
-constexpr uint64_t kStartedMs = 2'000;
 /// How long a host is left alone after an attempt.
 constexpr std::chrono::seconds kBetweenAttempts{20};
-
-/// When a server was started, in ms since 1970 by this machine's clock.
-uint64_t StartedMs(const shardops::HostState& state) { return WallClockMs() - state.uptime_s * 1000; }
 
 }  // namespace
 
@@ -31,7 +26,7 @@ bool Repairs::IsDue(const Host& host) {
   return true;
 }
 
-void Repairs::Complete(Leader& leader, const shardops::Pair& pair, const Host& subject,
+void Repairs::Complete(Leader& leader, const shardops::Pair& pair, bool open, const Host& subject,
                        const std::string& text) {
   if (leader.dry_run) {
     leader.journal.Add({.kind = "would", .subject = subject.ToString(), .text = "would make it " + text});
@@ -40,12 +35,7 @@ void Repairs::Complete(Leader& leader, const shardops::Pair& pair, const Host& s
   std::string said;
   shardops::FleetOperator fleet = leader.fleet;
   fleet.report = [&](const std::string& line) { said = line; };
-  const auto completed = shardops::Promote(fleet, pair.master, {});
-  // Somebody else is at work there, and knows what for.
-  if (absl::IsFailedPrecondition(completed.status()) &&
-      completed.status().message().find("cannot begin now") != std::string::npos) {
-    return;
-  }
+  const auto completed = shardops::Promote(fleet, pair.master, {.only_complete = true, .open = open});
   if (!completed.ok()) said = std::string(completed.status().message());
   if (completed.ok() && (completed->follows || subject == pair.master)) {
     failed_.erase(subject);
@@ -55,69 +45,110 @@ void Repairs::Complete(Leader& leader, const shardops::Pair& pair, const Host& s
   failed_[subject] = fmt::format("is back, and cannot be made to {}: {}", text, said);
 }
 
-void Repairs::Reopen(Leader& leader, const HostReport& report) {
-  const shardops::HostState& state = *report.state;
-  if (!state.read_only) return;
-  // A master that is read-only though it was not started again may have been fenced by somebody, who knows
-  // why.
+bool Repairs::WasRestarted(const HostReport& report) {
   const auto before = started_.find(report.host);
-  if (before == started_.end() || StartedMs(state) < before->second + kStartedMs || state.following) return;
-  if (!IsDue(report.host)) return;
-  Complete(leader, report.pair, report.host, "take writes again after its restart");
+  if (before == started_.end()) return false;
+  if (!shardops::IsSameRun(before->second, report.state->started_s)) return true;
+  // Somebody has made it read-only since, and knows why: that holds also if it is started again.
+  started_.erase(before);
+  return false;
 }
 
-void Repairs::TakeBack(Leader& leader, const HostReport& report) {
-  const std::string name = report.host.ToString();
-  const shardops::HostState& state = *report.state;
-  if (!state.read_only) {
-    if (leader.dry_run) {
-      if (IsDue(report.host)) {
-        leader.journal.Add(
-            {.kind = "would", .subject = name, .text = "would fence it: it was replaced, and takes writes"});
-      }
-      return;
+void Repairs::HandleMaster(Leader& leader, const HostReport& report, const PairRecord& record) {
+  const auto& last = record.promotion;
+  const bool promoted = last && !last->done && last->to == report.host;
+  if (!report.state->read_only) {
+    started_.insert_or_assign(report.host, report.state->started_s);
+    if (promoted && !leader.dry_run) {
+      // From here on somebody who makes it read-only knows why.
+      PairRecord done = record;
+      done.promotion->done = true;
+      leader.pairs.Save(report.pair, done, leader.meeting.still_leads).IgnoreError();
     }
-    const auto ended = shardops::Fence(leader.fleet, report.host);
-    leader.journal.Add(
-        {.kind = ended.ok() ? "act" : "fail",
-         .subject = name,
-         .text =
-             ended.ok()
-                 ? fmt::format("was fenced: it came back, and took writes although {} is the master now; {} "
-                               "connections were ended",
-                               report.pair.master.ToString(), *ended)
-                 : fmt::format(
-                       "came back, takes writes although {} is the master now, and cannot be fenced: {}",
-                       report.pair.master.ToString(), std::string(ended.status().message())),
-         .page = page::kReplaced});
     return;
   }
-  if (!state.following && IsDue(report.host)) {
-    Complete(leader, report.pair, report.host, fmt::format("follow {}", report.pair.master.ToString()));
+  if (report.state->following) return;
+  if (promoted) {
+    if (IsDue(report.host))
+      Complete(leader, report.pair, /*open=*/true, report.host, "take writes, which a leader has begun");
+  } else if (WasRestarted(report) && IsDue(report.host)) {
+    Complete(leader, report.pair, /*open=*/true, report.host, "take writes again after its restart");
+  }
+}
+
+void Repairs::FenceReplaced(Leader& leader, const HostReport& report) {
+  const std::string name = report.host.ToString();
+  const std::string master = report.pair.master.ToString();
+  if (leader.dry_run) {
+    leader.journal.Add(
+        {.kind = "would", .subject = name, .text = "would fence it: it was replaced, and takes writes"});
+    return;
+  }
+  const auto ended = shardops::FenceSlave(leader.fleet, report.pair);
+  if (!ended.ok()) {
+    failed_[report.host] =
+        fmt::format("came back, takes writes although {} is the master now, and cannot be fenced: {}", master,
+                    std::string(ended.status().message()));
+    return;
+  }
+  failed_.erase(report.host);
+  tried_.erase(report.host);  // It can follow now.
+  leader.journal.Add(
+      {.kind = "act",
+       .subject = name,
+       .text = fmt::format("was fenced: it came back, and took writes although {} is the master now; {} "
+                           "connections were ended",
+                           master, *ended),
+       .page = page::kReplaced});
+}
+
+void Repairs::TakeBack(Leader& leader, const HostReport& report, const HostReport* master) {
+  if (!report.state->read_only) {
+    if (IsDue(report.host)) FenceReplaced(leader, report);
+    return;
+  }
+  // A master that somebody has fenced stays so.
+  if (master == nullptr || !master->state || master->state->read_only) return;
+  if (!report.state->following && IsDue(report.host)) {
+    Complete(leader, report.pair, /*open=*/false, report.host,
+             fmt::format("follow {}", report.pair.master.ToString()));
   }
 }
 
 std::vector<Finding> Repairs::Handle(Leader& leader, const std::vector<HostReport>& reports) {
+  std::vector<Finding> findings;
+  const auto records = leader.pairs.LoadAll();
+  if (!records.ok()) return findings;
+  std::map<Host, const HostReport*> by_host;
+  for (const HostReport& report : reports) by_host.emplace(report.host, &report);
+  std::erase_if(failed_, [&](const auto& one) { return !by_host.contains(one.first); });
   for (const HostReport& report : reports) {
     if (!report.state) continue;
-    if (report.master && !report.state->read_only) {
-      started_.insert_or_assign(report.host, StartedMs(*report.state));
-    }
     if (report.problems.empty()) {
       failed_.erase(report.host);
       tried_.erase(report.host);
+    }
+    const auto found = records->find(PairRecords::NameOf(report.pair));
+    if (found == records->end()) continue;
+    const auto& record = found->second;
+    if (!record.ok()) {
+      if (report.master)
+        findings.push_back({found->first, std::string(record.status().message()), page::kHost});
       continue;
     }
-    const auto record = leader.pairs.Load(report.pair);
-    if (!record.ok() || !record->on) continue;
+    if (!record->on) continue;
     const auto& last = record->promotion;
-    if (report.master) {
-      Reopen(leader, report);
-    } else if (last && last->from == report.host && last->to == report.pair.master) {
-      TakeBack(leader, report);
+    try {
+      if (report.master) {
+        HandleMaster(leader, report, *record);
+      } else if (last && last->from == report.host && last->to == report.pair.master) {
+        const auto master = by_host.find(report.pair.master);
+        TakeBack(leader, report, master == by_host.end() ? nullptr : master->second);
+      }
+    } catch (const std::exception& error) {
+      failed_[report.host] = fmt::format("could not be looked after: {}", error.what());
     }
   }
-  std::vector<Finding> findings;
   for (const auto& [host, text] : failed_) findings.push_back({host.ToString(), text, page::kReplaced});
   return findings;
 }

@@ -15,9 +15,11 @@ namespace kvstore::operate {
 /// Does for hosts that have come back what the runbook says, where that is switched on and loses nothing:
 ///
 ///   a master that was restarted   It took writes, and came up read-only: it takes writes again.
+///   a master that was promoted    The leader that has begun this died before it took writes: it takes them.
 ///   a master that was replaced    It takes writes: it is fenced. It follows nobody: it follows the new one.
 ///
-/// Never makes a host new (kv shards replace-slave --discard). Externally synchronised.
+/// Never opens a host that somebody else may have fenced, never changes which host leads, and never makes a
+/// host new (kv shards replace-slave --discard). One for each leadership. Externally synchronised.
 class Repairs {
  public:
   /// Returns what a person should know of.
@@ -28,16 +30,25 @@ class Repairs {
  private:
   using Clock = std::chrono::steady_clock;
 
-  /// Opens a master that this process has seen taking writes, and that was started again since.
-  void Reopen(Leader& leader, const shardops::HostReport& report);
+  void HandleMaster(Leader& leader, const shardops::HostReport& report, const PairRecord& record);
+  /// Whether a master that is read-only took writes when this process saw it last, and was started again
+  /// since.
+  bool WasRestarted(const shardops::HostReport& report);
   /// Deals with a slave that was the master before kv operate has replaced it.
-  void TakeBack(Leader& leader, const shardops::HostReport& report);
-  /// Runs a promotion that completes what the maps say. Tells `text`, and how it ended.
-  void Complete(Leader& leader, const shardops::Pair& pair, const Host& subject, const std::string& text);
+  ///
+  /// master  The report about its master; null if there is none.
+  void TakeBack(Leader& leader, const shardops::HostReport& report, const shardops::HostReport* master);
+  void FenceReplaced(Leader& leader, const shardops::HostReport& report);
+  /// Completes what the maps say about a pair.
+  ///
+  /// open  Whether its master is made to take writes.
+  /// text  What `subject` is made to do: "follow MySQL001B".
+  void Complete(Leader& leader, const shardops::Pair& pair, bool open, const Host& subject,
+                const std::string& text);
   /// Whether something is to be tried for a host now: not again and again.
   bool IsDue(const Host& host);
 
-  std::map<Host, uint64_t> started_;  // when masters that took writes were started, in ms since 1970
+  std::map<Host, uint64_t> started_;  // HostState::started_s of masters when they were seen taking writes
   std::map<Host, Clock::time_point> tried_;
   std::map<Host, std::string> failed_;  // what a person should know, until the next attempt
 };

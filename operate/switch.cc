@@ -15,19 +15,6 @@ using shardops::HostAdmin;
 using shardops::Pair;
 using shardops::Refuse;
 
-/// Whether a server takes writes after its next start. It is known to if it takes them since it was started;
-/// if somebody has made it take them since, its configuration says something else.
-absl::StatusOr<bool> StartsWritable(const Host& host, const shardops::Access& access) {
-  const auto admin = HostAdmin::Open(host, access);
-  if (!admin.ok()) return admin.status();
-  return (*admin)->WithConnection([](mysql::Connection& connection) -> absl::StatusOr<bool> {
-    mysql::Rows rows = connection.Ask(
-        "SELECT global_value_origin <> 'SQL' AND global_value = 'OFF' FROM "
-        "information_schema.system_variables WHERE variable_name = 'READ_ONLY'");
-    return rows.Next() && rows.Uint(1) != 0;
-  });
-}
-
 absl::Status Write(PairRecords& records, const Pair& pair, PairRecord record, bool on,
                    const std::string& by) {
   record.on = on;
@@ -37,6 +24,15 @@ absl::Status Write(PairRecords& records, const Pair& pair, PairRecord record, bo
 }
 
 }  // namespace
+
+absl::StatusOr<bool> StartsWritable(HostAdmin& admin) {
+  return admin.WithConnection([](mysql::Connection& connection) -> absl::StatusOr<bool> {
+    mysql::Rows rows = connection.Ask(
+        "SELECT global_value_origin <> 'SQL' AND global_value = 'OFF' FROM "
+        "information_schema.system_variables WHERE variable_name = 'READ_ONLY'");
+    return rows.Next() && rows.Uint(1) != 0;
+  });
+}
 
 absl::StatusOr<Pair> FindPair(const shardops::Maps& maps, const Host& host) {
   std::vector<Pair> found;
@@ -60,7 +56,9 @@ absl::Status SwitchOn(shardops::FleetOperator& fleet, PairRecords& records, cons
       problems += fmt::format("\n{}: {}", report.host.ToString(), problem);
     }
     if (!report.state) continue;
-    const auto writable = StartsWritable(report.host, fleet.access);
+    const auto admin = HostAdmin::Open(report.host, fleet.access);
+    if (!admin.ok()) return admin.status();
+    const auto writable = StartsWritable(**admin);
     if (!writable.ok()) return writable.status();
     if (*writable) {
       problems += fmt::format(

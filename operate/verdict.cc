@@ -48,6 +48,9 @@ Verdict Judge(const Silence& own, std::span<const Member> others, uint64_t now_m
       return {.why =
                   fmt::format("{} does not reach it, but by what it sees: {}", member.who, seen->slave_says)};
     }
+    if (seen->for_ms < kDeadAfterMs) {
+      return {.why = fmt::format("{} has not reached it for {} ms only", member.who, seen->for_ms)};
+    }
     seconds += fmt::format("{}{}", seconds.empty() ? "" : ", ", member.who);
   }
   if (seconds.empty()) {

@@ -21,8 +21,8 @@ struct Verdict {
 };
 
 /// A master is dead if this process and another one cannot reach it, by its port and by its slave, and nobody
-/// reaches it: it has been silent for kDeadAfterMs, both see that its slave has lost it, and of all members
-/// that have said something lately none is without that finding.
+/// reaches it: it has been silent for kDeadAfterMs for both, both see that its slave has lost it, and of all
+/// members that have said something lately none is without that finding.
 ///
 /// own     What this process, the leader, sees.
 /// others  All others. What they say is the text of `Says`.

@@ -155,6 +155,10 @@ std::optional<Following> ReadFollowing(mysql::Connection& connection) {
 
 }  // namespace
 
+bool IsSameRun(uint64_t one_started_s, uint64_t other_started_s) {
+  return std::max(one_started_s, other_started_s) - std::min(one_started_s, other_started_s) <= 1;
+}
+
 bool IsBroken(const Following& following) {
   return !following.applies || following.error.find("error 1236") != std::string::npos;
 }
@@ -202,6 +206,7 @@ absl::StatusOr<HostState> HostAdmin::Read() {
           "@@gtid_binlog_state, @@rpl_semi_sync_master_wait_point = 'AFTER_SYNC'");
       rows.Next();
       const uint64_t here = (before + WallClockMs()) / 2;
+      state.started_s = rows.Uint(1) / 1000;
       state.clock_ahead_ms = static_cast<int64_t>(rows.Uint(1)) - static_cast<int64_t>(here);
       state.version = rows.Bytes(2);
       state.server_id = rows.Uint(3);
@@ -233,7 +238,8 @@ absl::StatusOr<HostState> HostAdmin::Read() {
       if (name == "Rpl_semi_sync_master_status") state.semi_sync_active = rows.Bytes(2) == "ON";
       if (name == "Rpl_semi_sync_master_clients") state.semi_sync_slaves = std::stoull(rows.Bytes(2));
       if (name == "Rpl_semi_sync_master_no_tx") state.semi_sync_alone = std::stoull(rows.Bytes(2));
-      if (name == "Uptime") state.uptime_s = std::stoull(rows.Bytes(2));
+      if (name == "Uptime")
+        state.started_s -= std::min<uint64_t>(state.started_s, std::stoull(rows.Bytes(2)));
       if (name == "Rpl_semi_sync_slave_status") state.semi_sync_slave_active = rows.Bytes(2) == "ON";
       if (name == "Threads_connected") state.connections = std::stoull(rows.Bytes(2));
     }

@@ -59,6 +59,9 @@ struct Following {
   std::string error;              ///< The last error of either thread; empty if there was none.
 };
 
+/// Whether two values of HostState::started_s are of the same run of a server.
+bool IsSameRun(uint64_t one_started_s, uint64_t other_started_s);
+
 /// Whether replication is broken, so that neither waiting nor following again helps: what arrived cannot be
 /// applied, or the slave asks for transactions that its master does not have (error 1236).
 bool IsBroken(const Following& following);
@@ -111,7 +114,9 @@ struct HostState {
   int64_t clock_ahead_ms = 0;           ///< How far its clock is ahead of this machine's.
   uint64_t max_packet = 0;
   uint64_t connections = 0;
-  uint64_t uptime_s = 0;
+  /// When the server was started, in seconds since 1970 by its own clock, give or take one: it tells one run
+  /// of the server from another, whoever asks.
+  uint64_t started_s = 0;
   std::optional<Following> following;  ///< None if it replicates from no master.
   /// The names of its channels (Channel), by which shards are copied to it from other masters.
   std::vector<std::string> channels;

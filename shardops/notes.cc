@@ -65,7 +65,7 @@ absl::StatusOr<Note> LoadNote(FleetOperator& fleet, const Host& host) {
   const auto node = fleet.zookeeper.Get(HostPath(fleet.root, host), /*watch=*/false);
   if (absl::IsNotFound(node.status())) return Note{};
   if (!node.ok()) return node.status();
-  Note note{.version = node->version};
+  Note note{.version = node->version, .changed_ms = node->changed_ms};
   Json json = Json::parse(node->data, nullptr, /*allow_exceptions=*/false);
   if (json.is_object()) note.json = std::move(json);
   return note;

@@ -16,6 +16,7 @@ namespace kvstore::shardops {
 struct Note {
   nlohmann::json json = nlohmann::json::object();
   std::optional<int32_t> version;  ///< The version of its node; nullopt if there is no note.
+  uint64_t changed_ms = 0;         ///< When it was written, by the clock of ZooKeeper's servers.
 };
 
 /// Loads the note about a host. UNAVAILABLE if it cannot be read. A note that does not parse counts as empty.

@@ -30,6 +30,35 @@ absl::StatusOr<Held> BeginPromotion(FleetOperator& fleet, const Host& host, cons
                            : fleet.ledger->Begin(std::move(operation));
 }
 
+/// FAILED_PRECONDITION if the maps do not say any more what they said when the promotion was planned.
+absl::Status CheckPlan(FleetOperator& fleet, const Host& host, const PromotionPlan& plan) {
+  if (auto status = fleet.zookeeper.Sync(fleet.root); !status.ok()) return status;
+  const auto maps = Maps::Load(fleet.zookeeper, fleet.root);
+  if (!maps.ok()) return maps.status();
+  const auto now = PlanPromotion(*maps, host);
+  if (!now.ok()) return now.status();
+  if (now->before == plan.before && now->published == plan.published) return absl::OkStatus();
+  return Refuse(
+      fmt::format("the shard map has changed meanwhile: {} is the {} of the pair now: run the command "
+                  "again if it is still to lead",
+                  host.ToString(), now->published ? "master" : "slave"));
+}
+
+/// Makes a host read-only, and ends the connections of its clients. Returns how many there were.
+absl::StatusOr<uint64_t> StopClients(HostAdmin& admin) {
+  uint64_t all = 0;
+  for (int attempt = 1;; ++attempt) {
+    const absl::Status stopped = admin.StopWrites(kStopWrites);
+    if (!stopped.ok() && (!absl::IsUnavailable(stopped) || attempt == kFenceAttempts)) return stopped;
+    // What prevents it are commits that wait for a slave which may never come: they end with their
+    // connections.
+    const auto ended = admin.EndClients();
+    if (!ended.ok()) return ended.status();
+    all += *ended;
+    if (stopped.ok()) return all;
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<Promotion> Promote(FleetOperator& fleet, const Host& host, const PromoteOptions& options) {
@@ -47,8 +76,15 @@ absl::StatusOr<Promotion> Promote(FleetOperator& fleet, const Host& host, const 
                       host.ToString(), move->range.ToString()));
     }
   }
+  if (options.only_complete && !plan->published) {
+    return Refuse(fmt::format("{}: is not the master by the maps", host.ToString()));
+  }
   auto held = BeginPromotion(fleet, host, *plan, options);
   if (!held.ok()) return held.status();
+  if (!options.dry_run) {
+    // Another promotion may have ended before this one was begun.
+    if (auto status = CheckPlan(fleet, host, *plan); !status.ok()) return status;
+  }
   // A promotion must be possible also where the history cannot be written.
   if (!options.dry_run) PrepareHistory(fleet.zookeeper, fleet.root).IgnoreError();
   return Promoter(fleet, options, *std::move(plan), *std::move(held)).Run();
@@ -57,16 +93,22 @@ absl::StatusOr<Promotion> Promote(FleetOperator& fleet, const Host& host, const 
 absl::StatusOr<uint64_t> Fence(FleetOperator& fleet, const Host& host) {
   auto admin = HostAdmin::Open(host, fleet.access);
   if (!admin.ok()) return admin.status();
-  uint64_t all = 0;
-  for (int attempt = 1;; ++attempt) {
-    const absl::Status stopped = (*admin)->StopWrites(kStopWrites);
-    if (!stopped.ok() && (!absl::IsUnavailable(stopped) || attempt == kFenceAttempts)) return stopped;
-    // What prevents it are commits that wait for a slave which may never come: they end with their connections.
-    const auto ended = (*admin)->EndClients();
-    if (!ended.ok()) return ended.status();
-    all += *ended;
-    if (stopped.ok()) return all;
+  return StopClients(**admin);
+}
+
+absl::StatusOr<uint64_t> FenceSlave(FleetOperator& fleet, const Pair& pair) {
+  const auto held =
+      fleet.ledger->Begin({.what = "fence " + pair.slave.ToString(),
+                           .claims = {Claim::Host(pair.slave.ToString(), ClaimMode::kExclusive)}});
+  if (!held.ok()) return held.status();
+  const auto admin = HostAdmin::Open(pair.slave, fleet.access);
+  if (!admin.ok()) return admin.status();
+  if (auto status = (*admin)->Claim(); !status.ok()) return status;
+  if (auto status = held->Check(); !status.ok()) return status;
+  if (auto status = CheckPlan(fleet, pair.slave, {.before = pair, .published = false}); !status.ok()) {
+    return status;
   }
+  return StopClients(**admin);
 }
 
 }  // namespace kvstore::shardops

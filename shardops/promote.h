@@ -39,4 +39,8 @@ absl::StatusOr<Promotion> Promote(FleetOperator& fleet, const Host& host, const 
 /// unknown. UNAVAILABLE if a statement keeps the host from becoming read-only all the same.
 absl::StatusOr<uint64_t> Fence(FleetOperator& fleet, const Host& host);
 
+/// As Fence with the slave of a pair, but only as long as the maps have it as the slave of that master, and
+/// only if nobody else is at work on it: FAILED_PRECONDITION; ABORTED if the operation was taken over.
+absl::StatusOr<uint64_t> FenceSlave(FleetOperator& fleet, const Pair& pair);
+
 }  // namespace kvstore::shardops

@@ -19,6 +19,13 @@ struct PromoteOptions {
   /// How long the slave may take to apply what it lacks. Clients wait meanwhile if the promotion is planned;
   /// in an emergency they have no master anyway.
   std::chrono::milliseconds catch_up{5'000};
+  /// In an emergency: refused while the slave receives from the master, which lives then.
+  bool only_if_lost = false;
+  /// Only completes what the maps say: refused unless they name the host the master.
+  bool only_complete = false;
+  /// Whether a host that the maps name the master is made to take writes; if not, it is refused unless it
+  /// does.
+  bool open = true;
   /// Checks all, reports what would be done, and changes nothing.
   bool dry_run = false;
 };

@@ -245,8 +245,7 @@ absl::StatusOr<Promotion> Promoter::Complete() {
   for (HostAdmin* const admin : {master->get(), slave.ok() ? slave->get() : nullptr}) {
     if (admin == nullptr) continue;
     // An emergency that was cut short may have left a process that hangs.
-    const absl::Status claimed =
-        options_.emergency && !options_.dry_run ? admin->TakeClaim() : admin->Claim();
+    const absl::Status claimed = options_.emergency && !options_.dry_run ? TakeHost(*admin) : admin->Claim();
     if (!claimed.ok()) return claimed;
   }
   // The slave is read before the master, which goes on writing: otherwise the slave would seem to have
@@ -270,6 +269,10 @@ absl::StatusOr<Promotion> Promoter::Complete() {
   if (options_.dry_run) {
     promotion.follows = found->follows && CheckReplicates(other(), *there, host()).ok();
     return promotion;
+  }
+  if (is->read_only && !options_.open) {
+    return Refuse(
+        fmt::format("{}: is read-only: kv shards promote {} opens it", host().ToString(), host().ToString()));
   }
   bool follows = found->follows;
   if (NoteOrEmpty(fleet_, other()).value("promoted_from", "") == host().ToString()) {

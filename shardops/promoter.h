@@ -50,6 +50,8 @@ class Promoter {
   absl::StatusOr<Promotion> Complete();
   absl::StatusOr<Promotion> Planned();
   absl::StatusOr<Promotion> Emergency();
+  /// Claims a host, in an emergency, from whoever has the claim. ABORTED if this operation is not held.
+  absl::Status TakeHost(HostAdmin& admin) const;
   /// Checks that a slave could be a master, and follows this pair's master, or nobody because an interrupted
   /// promotion got that far.
   absl::Status CheckSlave(const HostState& slave) const;

@@ -29,10 +29,12 @@ std::string Promoter::DescribeLoss(const HostState& slave, uint64_t* at_least) {
   // A promotion that was stopped has inspected the slave already, and cut it off (RecordInspection). What it
   // found holds if nothing has arrived since, and nothing that had arrived but was not applied has been
   // thrown away, as happens when the server or its IO thread starts again.
-  const Json inspected = NoteOrEmpty(fleet_, host());
-  const Json seen = NoteOrEmpty(fleet_, other());
+  const Note slave_note = LoadNote(fleet_, host()).value_or(Note());
+  const Note master_note = LoadNote(fleet_, other()).value_or(Note());
+  const Json& inspected = slave_note.json;
+  const Json& seen = master_note.json;
   if (inspected.value("promoted_from", "") == other().ToString() &&
-      inspected.value("at_ms", uint64_t{0}) >= seen.value("at_ms", uint64_t{0}) &&
+      slave_note.changed_ms >= master_note.changed_ms &&
       CountMissing(slave.gtid, inspected.value("gtid", "")) == 0 &&
       CountNotReceived(inspected.value("gtid", ""), slave) == 0) {
     *at_least = 0;
@@ -100,6 +102,14 @@ absl::Status Promoter::RecordInspection(const HostState& slave) {
   return WriteNote(fleet_, host(), inspected);
 }
 
+absl::Status Promoter::TakeHost(HostAdmin& admin) const {
+  // Whoever has taken this operation over must not lose the host to a process that went on behind its back;
+  // and may have ended before the host was claimed.
+  if (auto status = held_.Check(); !status.ok()) return status;
+  if (auto status = admin.TakeClaim(); !status.ok()) return status;
+  return held_.Check();
+}
+
 absl::StatusOr<Promotion> Promoter::Emergency() {
   if (const auto master = HostAdmin::Open(other(), fleet_.access); !absl::IsUnavailable(master.status())) {
     return Refuse(fmt::format("{} answers: leave --emergency away", other().ToString()));
@@ -107,13 +117,14 @@ absl::StatusOr<Promotion> Promoter::Emergency() {
   auto slave = HostAdmin::Open(host(), fleet_.access);
   if (!slave.ok()) return slave.status();
   if (!options_.dry_run) {
-    if (auto status = (*slave)->TakeClaim(); !status.ok()) return status;
-    // Somebody may have taken this promotion over, and ended it, before the host was claimed.
-    if (auto status = held_.Check(); !status.ok()) return status;
+    if (auto status = TakeHost(**slave); !status.ok()) return status;
   }
   const auto is = (*slave)->Read();
   if (!is.ok()) return is.status();
   if (auto status = CheckSlave(*is); !status.ok()) return status;
+  if (options_.only_if_lost && is->following && is->following->receives) {
+    return Refuse(fmt::format("{} receives from {}, which lives", host().ToString(), other().ToString()));
+  }
   if (auto status = CheckLoss(*is); !status.ok()) return status;
   Promotion promotion{.before = plan_.before, .after = {host(), other()}};
   if (options_.dry_run) {

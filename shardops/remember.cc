@@ -23,14 +23,10 @@ constexpr std::chrono::milliseconds kReceive{1000};
 /// How many missing databases a message names.
 constexpr size_t kNamed = 20;
 
-/// Whether a server has not been restarted since the time `before`: its uptime, which was before[uptime] then
-/// and is `uptime_s` now, has grown by as much as the clock of this machine.
-bool SameRun(const Json& before, const char* uptime, uint64_t uptime_s, uint64_t now_ms) {
-  constexpr int64_t kRoundingS = 2;
-  const auto passed = static_cast<int64_t>((now_ms - before.value("at_ms", uint64_t{0})) / 1000);
-  const auto counted =
-      static_cast<int64_t>(uptime_s) - static_cast<int64_t>(before.value(uptime, uint64_t{0}));
-  return std::abs(counted - passed) <= kRoundingS;
+/// Whether a server has not been restarted since a record was made, which has when it was started in the
+/// field `started`.
+bool SameRun(const Json& before, const char* started, uint64_t started_s) {
+  return IsSameRun(before.value(started, uint64_t{0}), started_s);
 }
 
 bool Waits(const HostState& master) {
@@ -42,24 +38,22 @@ bool Waits(const HostState& master) {
 Json AtSlave(const HostState& master, HostAdmin* slave, const Json& before) {
   // With several semi-synchronous slaves, a commit may have been acknowledged because another one had it.
   if (!Waits(master) || master.semi_sync_slaves > 1) return nullptr;
-  const uint64_t now_ms = WallClockMs();
   if (slave != nullptr && slave->AwaitReceived(master.gtid, kReceive).ok()) {
     const auto state = slave->Read();
     if (state.ok() && state->semi_sync_slave_active && state->following &&
         state->following->master == master.host && state->following->thread != 0) {
       return {{"gtid", master.gtid},
-              {"at_ms", now_ms},
               {"slave", slave->host().ToString()},
               {"thread", state->following->thread},
-              {"slave_uptime_s", state->uptime_s},
-              {"master_uptime_s", master.uptime_s},
+              {"slave_started_s", state->started_s},
+              {"master_started_s", master.started_s},
               {"alone", master.semi_sync_alone}};
     }
   }
   const Json had = before.value("at_slave", Json());
   if (!had.is_object() || !before.value("semi_sync", false)) return nullptr;
   const bool none_alone = had.value("alone", UINT64_MAX) == master.semi_sync_alone &&
-                          SameRun(had, "master_uptime_s", master.uptime_s, now_ms);
+                          SameRun(had, "master_started_s", master.started_s);
   return none_alone ? had : Json();
 }
 
@@ -137,7 +131,7 @@ std::string MayLackAcknowledged(const Json& seen, const Host& master, const Host
         master.ToString(), master.ToString());
   }
   if (has.value("thread", uint64_t{0}) != slave.following->thread ||
-      !SameRun(has, "slave_uptime_s", slave.uptime_s, WallClockMs())) {
+      !SameRun(has, "slave_started_s", slave.started_s)) {
     return "it was started again since it was last seen to have all, and may have thrown away what it had "
            "not "
            "applied";

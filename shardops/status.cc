@@ -6,12 +6,16 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <exception>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
+#include <stdexcept>
 #include <utility>
 
 #include "backends/mysql/driver/errors.h"
 #include "kvstore_api/limits.h"
+#include "shardmap/nodes.h"
 #include "shardops/notes.h"
 #include "shardops/parallel.h"
 #include "shardops/remember.h"
@@ -180,7 +184,7 @@ std::vector<HostReport> HostsOf(const Maps& maps) {
   return reports;
 }
 
-void AskHost(const Access& access, HostReport& report, bool load) {
+void AskHost(const Access& access, HostReport& report, bool load) try {
   const auto admin = HostAdmin::Open(report.host, access);
   if (!admin.ok()) {
     report.status = admin.status();
@@ -192,6 +196,10 @@ void AskHost(const Access& access, HostReport& report, bool load) {
   if (!load) return;
   report.bytes = (*admin)->ReadSize().value_or(0);
   report.slow = (*admin)->ReadSlow().value_or(SlowStatements());
+} catch (const std::logic_error& error) {
+  // A number that is none, from something that is no server of MariaDB.
+  report.status = absl::InternalError(
+      fmt::format("{}: answers what cannot be understood: {}", report.host.ToString(), error.what()));
 }
 
 /// load  Whether the sizes and the slow statements are read, too.
@@ -199,6 +207,14 @@ void Ask(FleetOperator& fleet, HostReport& report, bool load) {
   report.slave_copy = CheckCopyEnded(fleet, report.pair.slave);
   report.copy = report.master ? CheckCopyEnded(fleet, report.host) : report.slave_copy;
   AskHost(fleet.access, report, load);
+}
+
+/// A sentence about a note that has a field of another type than this version writes.
+std::string UnreadableNote(const Host& host, const std::exception& error) {
+  return fmt::format(
+      "the note about it in ZooKeeper ({}) has a field of another type than this version writes: "
+      "{}. Its slave is not put in its place before that is corrected",
+      HostPath("ROOT", host), error.what());
 }
 
 /// Whether the maps have a host of this pair in another pair too, so that the host's role is not known.
@@ -278,7 +294,11 @@ absl::StatusOr<std::vector<HostReport>> InspectFleet(FleetOperator& fleet) {
     // An emergency promotion needs this when the master does not answer any more.
     const auto note = notes.find(report.host);
     if (report.master && report.state && !disagreed && note != notes.end()) {
-      SaveMasterNote(fleet, reports, report, note->second);
+      try {
+        SaveMasterNote(fleet, reports, report, note->second);
+      } catch (const nlohmann::json::exception& error) {
+        report.problems.push_back(UnreadableNote(report.host, error));
+      }
     }
   }
   Arrange(reports, disagreements);

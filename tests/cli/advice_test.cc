@@ -321,6 +321,10 @@ const std::set<std::string>& Harmless() {
       "migrate watch",
       "object create",
       "object update",
+      "operate",
+      "operate journal",
+      "operate on",
+      "operate status",
       "report alter",
       "report list",
       "report load",
@@ -334,6 +338,7 @@ const std::set<std::string>& Harmless() {
       "shards move status",
       "shards operations",
       "shards status",
+      "shards weight",
       "token",
   };
   return harmless;

@@ -112,7 +112,8 @@ TEST_F(MembershipTest, ARecordOfAPairIsTheSameWhicheverHostIsTheMaster) {
   EXPECT_THAT(pairs.Save(pair, record), FailsWith(absl::StatusCode::kFailedPrecondition, ""));
   ASSERT_OK_AND_ASSIGN(const auto all, pairs.LoadAll());
   EXPECT_EQ(all.size(), 1u);
-  EXPECT_TRUE(all.contains("a,b:3307"));
+  ASSERT_TRUE(all.contains("a,b:3307"));
+  EXPECT_OK(all.at("a,b:3307"));
 }
 
 TEST_F(MembershipTest, ARecordThatCannotBeReadIsNamed) {
@@ -123,6 +124,8 @@ TEST_F(MembershipTest, ARecordThatCannotBeReadIsNamed) {
     ASSERT_OK(ann_.zookeeper.Create("/kvstore/operate/pairs/a,b", text));
     EXPECT_THAT(pairs.Load(pair), FailsWith(absl::StatusCode::kDataLoss, "/kvstore/operate/pairs/a,b"))
         << text;
+    ASSERT_OK_AND_ASSIGN(const auto all, pairs.LoadAll());
+    EXPECT_THAT(all.at("a,b"), FailsWith(absl::StatusCode::kDataLoss, "a,b"));
   }
 }
 

@@ -106,7 +106,7 @@ TEST_F(OperateTest, ASecondDeathWithinTheHourIsForAPerson) {
   EXPECT_TRUE(Eventually(
       [&] { return (IsWell() && fleet_.IsInspected()) || fleet_.HasEvent("alarm", "replace-slave"); }));
   fleet_.pair().b().Kill();
-  EXPECT_TRUE(fleet_.AwaitAlarm("has promoted it itself within the hour"));
+  EXPECT_TRUE(fleet_.AwaitAlarm("within the hour, and does nothing more in this pair"));
   EXPECT_EQ(fleet_.pair().Master(), fleet_.pair().host_b());
 }
 
@@ -151,6 +151,96 @@ TEST_F(OperateTest, AMasterThatAPersonHasFencedStaysFenced) {
   ASSERT_OK(shardops::Fence(fleet_.pair().fleet(), fleet_.pair().host_a()));
   EXPECT_TRUE(fleet_.AwaitAlarm("is a master by the map, and read-only"));
   EXPECT_FALSE(fleet_.HasEvent("act", "take writes again"));
+}
+
+TEST_F(OperateTest, AMasterThatAPersonHasFencedAndStartedAgainStaysFenced) {
+  fleet_.SwitchOn();
+  fleet_.StartTwo();
+  ASSERT_OK(shardops::Fence(fleet_.pair().fleet(), fleet_.pair().host_a()));
+  EXPECT_TRUE(fleet_.AwaitAlarm("is a master by the map, and read-only"));
+  fleet_.pair().a().Kill();
+  fleet_.pair().a().Start();
+  // It has been inspected again: its slave is said to be away, or not to be waited for, by now.
+  EXPECT_TRUE(fleet_.AwaitAlarm("acknowledges commits without its slave"));
+  EXPECT_FALSE(fleet_.HasEvent("act", "take writes"));
+  EXPECT_EQ(fleet_.pair().a().Run("SELECT @@read_only"), "1\n");
+}
+
+/// A leader that dies between the map and the last step leaves a pair without a master that takes writes.
+TEST_F(OperateTest, ASuccessorOpensWhatTheLeaderHasPublished) {
+  fleet_.SwitchOn();
+  fleet_.StartTwo();
+  fleet_.pair().a().Kill();
+  EXPECT_TRUE(fleet_.AwaitMaster(fleet_.pair().host_b()));
+  fleet_.AwaitEvent("act", "is the master in the place of");
+  fleet_.StopAll();
+  fleet_.pair().b().Run("SET GLOBAL read_only = ON");
+  ASSERT_OK_AND_ASSIGN(auto record, fleet_.records().Load(fleet_.pair().hosts()));
+  record.promotion->done = false;
+  ASSERT_OK(fleet_.records().Save(fleet_.pair().hosts(), record));
+  fleet_.Start();
+  fleet_.AwaitEvent("act", "take writes, which a leader has begun");
+  EXPECT_TRUE(fleet_.Put(1));
+  EXPECT_TRUE(Eventually([&] {
+    const auto done = fleet_.records().Load(fleet_.pair().hosts());
+    return done.ok() && done->promotion->done;
+  }));
+  // From here on a person who makes it read-only knows why; also when the old master comes back to follow it.
+  ASSERT_OK(shardops::Fence(fleet_.pair().fleet(), fleet_.pair().host_b()));
+  fleet_.pair().a().Start();
+  EXPECT_TRUE(fleet_.AwaitAlarm("is a master by the map, and read-only"));
+  EXPECT_EQ(fleet_.pair().b().Run("SELECT @@read_only"), "1\n");
+}
+
+TEST_F(OperateTest, ANoteThatSomebodyHasEditedIsNamedAndEndsNobody) {
+  shardops::FleetOperator& fleet = fleet_.pair().fleet();
+  const auto write = [&](const Host& host, const std::string& text) {
+    const std::string path = "/kvstore/hosts/" + host.ToString();
+    if (!fleet.zookeeper.Create(path, text).ok()) {
+      ASSERT_OK(fleet.zookeeper.Set(path, text, -1));
+    }
+  };
+  fleet_.SwitchOn();
+  fleet_.StartTwo();
+  write(fleet_.pair().host_b(), R"({"promoted_from": 7})");
+  fleet_.pair().a().Kill();
+  EXPECT_TRUE(fleet_.AwaitAlarm("could not be looked after"));
+  EXPECT_EQ(fleet_.pair().Master(), fleet_.pair().host_a());
+  write(fleet_.pair().host_b(), "{}");
+  EXPECT_TRUE(fleet_.AwaitMaster(fleet_.pair().host_b()));
+  fleet_.StopAll();
+
+  // A master with a slave, so that what is recorded depends on the note.
+  fleet_.pair().a().Start();
+  EXPECT_TRUE(Eventually([&] { return shardops::Promote(fleet, fleet_.pair().host_b(), {}).ok(); }));
+  write(fleet_.pair().host_b(), R"({"let_go": "yes"})");
+  fleet_.pair().b().Run("SET GLOBAL rpl_semi_sync_master_wait_no_slave = OFF");
+  ASSERT_OK_AND_ASSIGN(const auto reports, shardops::InspectFleet(fleet));
+  std::string problems;
+  for (const auto& report : reports) {
+    for (const std::string& problem : report.problems) problems += problem + "\n";
+  }
+  EXPECT_THAT(problems, HasSubstr("has a field of another type"));
+}
+
+TEST_F(OperateTest, ARepairChangesNothingOnceTheMapsSaySomethingElse) {
+  shardops::FleetOperator& fleet = fleet_.pair().fleet();
+  const Host a = fleet_.pair().host_a();
+  const Host b = fleet_.pair().host_b();
+  // As if the slave had been seen as the master.
+  EXPECT_THAT(shardops::Promote(fleet, b, {.only_complete = true}),
+              FailsWith(absl::StatusCode::kFailedPrecondition, "is not the master by the maps"));
+  EXPECT_THAT(shardops::FenceSlave(fleet, {b, a}),
+              FailsWith(absl::StatusCode::kFailedPrecondition, "the shard map has changed meanwhile"));
+  EXPECT_EQ(fleet_.pair().a().Run("SELECT @@read_only"), "0\n");
+  // Somebody has fenced it.
+  ASSERT_OK(shardops::Fence(fleet, a));
+  EXPECT_THAT(shardops::Promote(fleet, a, {.only_complete = true, .open = false}),
+              FailsWith(absl::StatusCode::kFailedPrecondition, "is read-only"));
+  EXPECT_EQ(fleet_.pair().a().Run("SELECT @@read_only"), "1\n");
+  ASSERT_OK(shardops::Promote(fleet, a, {.only_complete = true}));
+  // A master that its slave hears lives.
+  EXPECT_OK(shardops::FenceSlave(fleet, {a, b}));
 }
 
 /// A master that hung, and goes on after its slave has taken its place.

@@ -22,7 +22,9 @@ OperatedFleet::OperatedFleet() : store_(pair_.OpenStore(dir_.path())) {
   EXPECT_OK(store_->CreateDataset({.name = "events"}));
 }
 
-OperatedFleet::~OperatedFleet() {
+OperatedFleet::~OperatedFleet() { StopAll(); }
+
+void OperatedFleet::StopAll() {
   while (!processes_.empty()) Stop(*processes_.back().orchestrator);
 }
 

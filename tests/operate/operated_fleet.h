@@ -27,6 +27,7 @@ class OperatedFleet {
   operate::Orchestrator& Start(operate::OperateOptions options = {}, bool dry_run = false);
   /// Stops a process as SIGTERM does.
   void Stop(operate::Orchestrator& process);
+  void StopAll();
   /// Starts two processes, and waits until a process has seen that the slave has all that the master has: an
   /// emergency promotion needs that.
   void StartTwo(const operate::OperateOptions& options = {}, bool dry_run = false);

@@ -31,7 +31,7 @@ Member Other(std::vector<Silence> silences, uint64_t said_ms = kNow) {
 }
 
 TEST(Verdict, AMasterIsDeadIfTwoProcessesAndItsSlaveHaveLostIt) {
-  const auto verdict = Judge(Silent(), std::vector{Other({Silent(10)})}, kNow);
+  const auto verdict = Judge(Silent(), std::vector{Other({Silent()})}, kNow);
   EXPECT_TRUE(verdict.dead);
   EXPECT_THAT(verdict.why, HasSubstr("refused; slave's words; bob@ops2 cannot reach it either"));
 }
@@ -40,6 +40,12 @@ TEST(Verdict, AMasterThatHasJustStoppedAnsweringIsNotDead) {
   const auto verdict = Judge(Silent(kDeadAfterMs - 1), std::vector{Other({Silent()})}, kNow);
   EXPECT_FALSE(verdict.dead);
   EXPECT_THAT(verdict.why, HasSubstr("2999 ms"));
+}
+
+TEST(Verdict, AMasterThatTheOtherHasMissedForAMomentIsNotDead) {
+  const auto verdict = Judge(Silent(), std::vector{Other({Silent(10)})}, kNow);
+  EXPECT_FALSE(verdict.dead);
+  EXPECT_THAT(verdict.why, HasSubstr("bob@ops2 has not reached it for 10 ms only"));
 }
 
 TEST(Verdict, AMasterThatItsSlaveHearsIsNotDead) {

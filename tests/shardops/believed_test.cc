@@ -92,15 +92,19 @@ TEST_F(RecordedStateTest, ASlaveIsTrustedOnlyIfItIsTheOneThatWasWaitedFor) {
   // then.
   shardops::HostState slave{.host = pair_.host_b(), .gtid = "1-1-100", .semi_sync_slave_active = true};
   slave.following = shardops::Following{.master = pair_.host_a(), .applies = true, .thread = 7};
+  slave.started_s = 1001;
   const uint64_t now_ms = WallClockMs();
   nlohmann::json seen = {{"semi_sync", true}, {"wait_no_slave", true}, {"timeout_ms", shardops::kForEverMs},
                          {"gtid", "1-1-100"}, {"at_ms", now_ms},       {"at_slave", nullptr}};
   EXPECT_THAT(shardops::MayLackAcknowledged(seen, pair_.host_a(), slave), HasSubstr("no other"));
   seen["at_slave"] = {
-      {"gtid", "1-1-100"}, {"slave", "another:1"}, {"thread", 7}, {"at_ms", now_ms}, {"slave_uptime_s", 0}};
+      {"gtid", "1-1-100"}, {"slave", "another:1"}, {"thread", 7}, {"slave_started_s", 1000}};
   EXPECT_THAT(shardops::MayLackAcknowledged(seen, pair_.host_a(), slave), HasSubstr("no other"));
   seen["at_slave"]["slave"] = pair_.host_b().ToString();
   EXPECT_EQ(shardops::MayLackAcknowledged(seen, pair_.host_a(), slave), "");
+  slave.started_s = 1003;
+  EXPECT_THAT(shardops::MayLackAcknowledged(seen, pair_.host_a(), slave), HasSubstr("started again"));
+  slave.started_s = 999;
   slave.gtid = "1-1-98";
   EXPECT_THAT(shardops::MayLackAcknowledged(seen, pair_.host_a(), slave), HasSubstr("lost 2 transactions"));
   seen["at_slave"]["thread"] = 6;
