@@ -254,6 +254,11 @@ class Fleet:
         await_that(f"pair {pair}: B takes writes", lambda: self.takes_writes(pair, "B"))
         print(f"  {time.monotonic() - since:.1f} s until its slave takes writes", flush=True)
 
+    def hears(self, pair):
+        """Whether B receives from A."""
+        status = self.sql(pair, "B", "SHOW SLAVE STATUS\\G") or ""
+        return "Slave_IO_Running: Yes" in status
+
     def stays(self, pair, what):
         """For a while the master stays what it is."""
         end = time.monotonic() + QUIET_S
@@ -357,6 +362,8 @@ def case_reached(fleet, pair):
         fleet.stays(pair, what)
         for other in others:
             fleet.network.heal(master, other)
+        # Until then the slave has lost it, too, and a cut from all others would be its death.
+        await_that("its slave hears the master again", lambda: fleet.hears(pair))
 
 
 def main():
