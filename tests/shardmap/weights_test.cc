@@ -48,7 +48,7 @@ TEST(Weights, AChangeCutsThoseBefore) {
 /// A source whose text the test sets.
 class GivenSource : public MapSource {
  public:
-  absl::StatusOr<std::string> Read() override {
+  absl::StatusOr<std::optional<std::string>> Read() override {
     const MutexLock lock(mutex_);
     ++reads_;
     return text_;
