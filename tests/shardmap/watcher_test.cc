@@ -193,6 +193,29 @@ TEST(ZooKeeperSource, ReadsTheDataOnlyIfItHasChanged) {
   EXPECT_EQ(*source->Read(), "four");
 }
 
+TEST(ZooKeeperSource, ThoseOfOneProcessShareASession) {
+  const ZooKeeperServer server;
+  const ZooKeeperOptions options{.servers = server.address()};
+  const std::string mod_node = "/kvstore/shards/mod";
+  {
+    ZooKeeper editor(options, nullptr);
+    ASSERT_OK(editor.Create(kNode, MapOn("A")));
+    ASSERT_OK(editor.Create(mod_node, MapOn("A", 15)));
+  }
+  auto sources = OpenZooKeeperSources(options, {kNode, mod_node});
+  ASSERT_OK_AND_ASSIGN(auto id, ShardMapWatcher::Start(std::move(sources[0]), {}));
+  ASSERT_OK_AND_ASSIGN(const auto mod, ShardMapWatcher::Start(std::move(sources[1]), {.mod = true}));
+  EXPECT_TRUE(Eventually([&] { return server.Sessions() == 1; }));
+  ZooKeeper editor(options, nullptr);
+  ASSERT_OK(editor.Set(kNode, MapOn("B"), -1));
+  EXPECT_TRUE(Eventually([&] { return MasterOf(*id) == "B"; }));
+  EXPECT_EQ(MasterOf(*mod), "A");
+  // The other one goes on when one of them ends.
+  id.reset();
+  ASSERT_OK(editor.Set(mod_node, MapOn("C", 15), -1));
+  EXPECT_TRUE(Eventually([&] { return MasterOf(*mod) == "C"; }));
+}
+
 TEST(ZooKeeperWatcher, AMapThatWasRefusedIsStillTheProblemAfterAnOutage) {
   ZooKeeperServer server;
   const ZooKeeperOptions options{
