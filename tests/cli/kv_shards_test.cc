@@ -123,6 +123,17 @@ TEST_F(KvShards, AMapOfFullSizeIsEditedAsATextLikeAnyOther) {
   const std::string other = File("other.json", FullSizeMap(1'000, 1).ToJson());
   EXPECT_THAT(Shards({"set", other, "--yes", "--unchecked"}),
               ::testing::Not(::testing::HasSubstr("compact")));
+  // A server tells the same.
+  const std::string config = File(
+      "kv.json",
+      Json{{"data", (dir_ / "served").string()}, {"zookeeper", {{"servers", server_.address()}}}}.dump());
+  const KvServer served(KV_PROGRAM, {"--config", config});
+  const Output got = RunProgram({KV_PROGRAM, "--server", served.address(), "shards", "get"});
+  EXPECT_EQ(got.err, "");
+  EXPECT_TRUE(got.out == Shards({"get"}));
+  const Output kept = RunProgram({KV_PROGRAM, "--server", served.address(), "shards", "history", "--json"});
+  EXPECT_EQ(kept.err, "");
+  EXPECT_TRUE(kept.out == Shards({"history", "--json"}));
   // All of them are in the history, and undo goes back.
   const Json history = Json::parse(Shards({"history", "--json"}));
   ASSERT_EQ(history["maps"].size(), 3u);
