@@ -23,6 +23,7 @@
 #include "tests/fleet_size/settings.h"
 #include "tests/fleet_size/watching_clients.h"
 #include "tests/fleet_size/zookeeper_ensemble.h"
+#include "tests/shardmap/large_maps.h"
 #include "tests/support/status_matchers.h"
 
 /// A simulated fleet of any size: real ZooKeepers, real sessions, real maps, and servers that only pretend.
@@ -168,7 +169,7 @@ TEST(FleetSize, AllClientsHaveAMapChangeSoonAndComeBackAfterAllZooKeepersWereRes
     }
   });
 
-  const auto change = [&](const ShardMap& map, const std::string& what) {
+  const auto change = [&](const ShardMap& map, const std::string& what, bool has_bar = true) {
     const std::string text = map.ToStored();
     const uint64_t bytes = clients.counts().bytes_in;
     const auto begin = Clock::now();
@@ -182,10 +183,12 @@ TEST(FleetSize, AllClientsHaveAMapChangeSoonAndComeBackAfterAllZooKeepersWereRes
     Say("{}, {} KiB, is at {} clients: p50 {:.2f} s, p99 {:.2f} s, all {:.2f} s; {} MiB from ZooKeeper", what,
         text.size() >> 10, size.sessions, p50, p99, Seconds(times.back() - begin),
         (clients.counts().bytes_in - bytes) >> 20);
-    ExpectBelow(size, p99, 5.0);
+    if (has_bar) ExpectBelow(size, p99, 5.0);
   };
   change(MapOf(500, size.hosts, &NamedHost, 4), "a map of 500 ranges");
   change(maps[1], fmt::format("a map of {} ranges", size.ranges));
+  // kv shards set accepts such a map only unchecked, since its hosts are in many pairs.
+  if (size.full) change(FullSizeMap(), "a map of 65536 ranges, each on another pair", /*has_bar=*/false);
   change(MapOf(500, size.hosts, &NamedHost, 5), "a map of 500 ranges");
 
   // What it costs when nothing changes.
