@@ -110,12 +110,11 @@ std::shared_ptr<const ShardWeights> WeightsWatcher::weights() const {
 
 void WeightsWatcher::Reload() {
   const auto text = source_->Read();
-  const bool changed = text.ok() && text->has_value();
-  auto parsed = changed ? ParseWeights(**text) : absl::StatusOr<ShardWeights>(text.status());
+  if (text.ok() && !*text) return;  // it has not changed
+  auto parsed = text.ok() ? ParseWeights(**text) : absl::StatusOr<ShardWeights>(text.status());
   MutexLock lock(mutex_);
-  if (text.ok() && !changed) return;
   if (!parsed.ok()) {
-    if (changed && refused_ != **text) {
+    if (text.ok() && refused_ != **text) {
       refused_ = **text;
       spdlog::error("{}: refused, those before stay in force: {}", source_->name(),
                     std::string(parsed.status().message()));

@@ -10,6 +10,7 @@
 
 #include "base/mutex.h"
 #include "coordination/zookeeper.h"
+#include "shardmap/weights.h"
 #include "shardmap/zookeeper_source.h"
 #include "tests/shardmap/large_maps.h"
 #include "tests/support/eventually.h"
@@ -202,7 +203,9 @@ TEST(ZooKeeperSource, ThoseOfOneProcessShareASession) {
     ASSERT_OK(editor.Create(kNode, MapOn("A")));
     ASSERT_OK(editor.Create(mod_node, MapOn("A", 15)));
   }
-  auto sources = OpenZooKeeperSources(options, {kNode, mod_node});
+  const std::string weights_node = "/kvstore/shards/weights";
+  auto sources = OpenZooKeeperSources(options, {kNode, mod_node, weights_node});
+  const WeightsWatcher weights(std::move(sources[2]), {});
   ASSERT_OK_AND_ASSIGN(auto id, ShardMapWatcher::Start(std::move(sources[0]), {}));
   ASSERT_OK_AND_ASSIGN(const auto mod, ShardMapWatcher::Start(std::move(sources[1]), {.mod = true}));
   EXPECT_TRUE(Eventually([&] { return server.Sessions() == 1; }));
@@ -210,6 +213,9 @@ TEST(ZooKeeperSource, ThoseOfOneProcessShareASession) {
   ASSERT_OK(editor.Set(kNode, MapOn("B"), -1));
   EXPECT_TRUE(Eventually([&] { return MasterOf(*id) == "B"; }));
   EXPECT_EQ(MasterOf(*mod), "A");
+  const ShardWeights half = {{.first = 0, .last = 255, .weight = 0}};
+  ASSERT_OK(editor.Create(weights_node, ToJson(half)));
+  EXPECT_TRUE(Eventually([&] { return *weights.weights() == half; }));
   // The other one goes on when one of them ends.
   id.reset();
   ASSERT_OK(editor.Set(mod_node, MapOn("C", 15), -1));
