@@ -21,6 +21,7 @@ namespace fs = std::filesystem;
 void ReadPool(JsonFields& fields, mysql::PoolOptions& pool) {
   ReadUint(fields, "max_connections", 1, 1000, pool.max_connections);
   ReadUint(fields, "min_connections", 0, 1000, pool.min_connections);
+  ReadUint(fields, "max_total", 1, 100'000, pool.max_total);
   ReadUint(fields, "wait_ms", 0, 600'000, pool.wait_ms);
   ReadUint(fields, "lifetime_s", 1, 86'400, pool.lifetime_s);
   ReadUint(fields, "idle_s", 1, 86'400, pool.idle_s);

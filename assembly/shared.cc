@@ -11,9 +11,9 @@ absl::StatusOr<std::unique_ptr<Catalog>> OpenSharedCatalog(const Coordination& c
   return std::make_unique<ZooKeeperCatalog>(coordination.zookeeper, coordination.root, copy, KV_VERSION);
 }
 
-absl::StatusOr<std::unique_ptr<MapSource>> OpenSharedMap(const ZooKeeperOptions& zookeeper,
-                                                         const std::string& path) {
-  return OpenZooKeeperSource(zookeeper, path);
+absl::StatusOr<std::vector<std::unique_ptr<MapSource>>> OpenSharedMaps(
+    const ZooKeeperOptions& zookeeper, const std::vector<std::string>& paths) {
+  return OpenZooKeeperSources(zookeeper, paths);
 }
 
 std::unique_ptr<Ledger> OpenFleetLedger(const MySqlFleetOptions& fleet) {

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "catalog/catalog.h"
@@ -20,9 +21,9 @@ namespace kvstore {
 absl::StatusOr<std::unique_ptr<Catalog>> OpenSharedCatalog(const Coordination& coordination,
                                                            const std::filesystem::path& copy);
 
-/// The shard map in the node `path`.
-absl::StatusOr<std::unique_ptr<MapSource>> OpenSharedMap(const ZooKeeperOptions& zookeeper,
-                                                         const std::string& path);
+/// The shard maps in these nodes, which share a session with ZooKeeper.
+absl::StatusOr<std::vector<std::unique_ptr<MapSource>>> OpenSharedMaps(const ZooKeeperOptions& zookeeper,
+                                                                       const std::vector<std::string>& paths);
 
 /// The ledger in which the fleet's operators record their operations. Null if the fleet's maps are not in
 /// ZooKeeper, so that it has no ledger, and if this build was made without ZooKeeper.

@@ -15,7 +15,8 @@ absl::StatusOr<std::unique_ptr<Catalog>> OpenSharedCatalog(const Coordination&,
   return NoZooKeeper();
 }
 
-absl::StatusOr<std::unique_ptr<MapSource>> OpenSharedMap(const ZooKeeperOptions&, const std::string&) {
+absl::StatusOr<std::vector<std::unique_ptr<MapSource>>> OpenSharedMaps(const ZooKeeperOptions&,
+                                                                       const std::vector<std::string>&) {
   return NoZooKeeper();
 }
 

@@ -17,7 +17,9 @@ class ShardMaps {
     std::string name;
     uint64_t at_ms = 0;
     std::string who;
-    std::optional<std::string> map;  ///< None if what is kept there cannot be read.
+    /// In the form in which it is stored, which is the compact one if it is long (ShardMap::ToStored). None
+    /// if what is kept there cannot be read.
+    std::optional<std::string> map;
   };
 
   virtual ~ShardMaps() = default;
@@ -26,7 +28,8 @@ class ShardMaps {
   //
   // mod  The map of mod shards, not of ID shards.
 
-  /// Returns the map in force as it is stored, whether it is a valid one or not. NOT_FOUND if there is none.
+  /// Returns the map in force, whether it is a valid one or not: as it is stored, but one of the compact form
+  /// as the text that people edit. NOT_FOUND if there is none.
   [[nodiscard]] virtual absl::StatusOr<std::string> GetShardMap(bool mod) = 0;
   /// Returns the last maps that were in force, the newest first.
   [[nodiscard]] virtual absl::StatusOr<std::vector<Kept>> ListShardMaps(bool mod) = 0;

@@ -85,16 +85,17 @@ void ZooKeeperCatalog::NotifyChanged() {
 }
 
 absl::Status ZooKeeperCatalog::Register() {
+  // Watched, so that after a session has expired, which removes the node, the next Load creates it again.
+  // While it is there, so are the others, and a Load asks for nothing else.
+  const std::string own = fmt::format("{}/{}", clients_, self_);
+  const auto there = zookeeper_.Stat(own, /*watch=*/true);
+  if (!absl::IsNotFound(there.status())) return there.status();
   for (const std::string& path : {datasets_, dropped_, clients_}) {
-    const auto node = zookeeper_.Get(path, /*watch=*/false);
+    const auto node = zookeeper_.Stat(path, /*watch=*/false);
     if (node.ok()) continue;
     if (!absl::IsNotFound(node.status())) return node.status();
     if (auto made = zookeeper_.Create(path, ""); !made.ok() && !absl::IsAlreadyExists(made)) return made;
   }
-  // Watched, so that after a session has expired, which removes the node, the next Load creates it again.
-  const std::string own = fmt::format("{}/{}", clients_, self_);
-  const auto node = zookeeper_.Get(own, /*watch=*/true);
-  if (!absl::IsNotFound(node.status())) return node.status();
   const Json about = {{"host", HostName()}, {"pid", ::getpid()}, {"version", program_version_}};
   const absl::Status made = zookeeper_.CreateEphemeral(own, TextOf(about));
   return absl::IsAlreadyExists(made) ? absl::OkStatus() : made;

@@ -112,8 +112,10 @@ With --json the answer has "changes", "hosts_asked", and, for a first map, its n
 Example: kv shards get > map.json; edit it; kv shards set map.json)");
   set->callback([edit, file, set, &globals] {
     const auto operations = OpenMapOperations(*set, edit->place, globals);
-    const std::string text = ReadText(*file);
-    ReadMap(text, edit->place.mod);
+    std::string text = ReadText(*file);
+    const ShardMap map = ReadMap(text, edit->place.mod);
+    // A server takes requests of 20 MiB at most.
+    if (text.size() > ShardMap::kMaxPlainBytes) text = map.ToStored();
     Apply(*edit, globals, *operations, {{"command", "set"}, {"map", text}});
   });
 }

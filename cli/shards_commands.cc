@@ -48,7 +48,8 @@ void AddValidate(CLI::App& group, Globals& globals) {
 
 void AddGet(CLI::App& group, Globals& globals) {
   auto place = std::make_shared<MapPlace>();
-  CLI::App* get = group.add_subcommand("get", "Print the map in ZooKeeper, unchanged");
+  CLI::App* get =
+      group.add_subcommand("get", "Print the map in ZooKeeper, in the form that kv shards set reads");
   place->AddTo(*get);
   get->footer(R"(Examples:
   kv shards get --zookeeper zk1:2181,zk2:2181,zk3:2181 > map.json

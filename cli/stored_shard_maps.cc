@@ -6,6 +6,7 @@
 #include "assembly/backend_config.h"
 #include "coordination/zookeeper.h"
 #include "shardmap/nodes.h"
+#include "shardmap/shard_map.h"
 #include "shardops/map_history.h"
 
 namespace kvstore::cli {
@@ -20,6 +21,9 @@ class StoredShardMaps : public ShardMaps {
     ZooKeeper zookeeper(options_, nullptr);
     auto node = zookeeper.Get(MapPath(root_, mod), /*watch=*/false);
     if (!node.ok()) return node.status();
+    if (ShardMap::IsCompact(node->data)) {
+      if (const auto map = ShardMap::Parse(node->data); map.ok()) return map->ToJson();
+    }
     return std::move(node->data);
   }
   absl::StatusOr<std::vector<Kept>> ListShardMaps(bool mod) override {
@@ -29,7 +33,7 @@ class StoredShardMaps : public ShardMaps {
     std::vector<Kept> maps;
     for (const shardops::KeptMap& kept : *history) {
       maps.push_back({kept.name, kept.at_ms, kept.who, std::nullopt});
-      if (kept.map) maps.back().map = kept.map->ToJson();
+      if (kept.map) maps.back().map = kept.map->ToStored();
     }
     return maps;
   }

@@ -54,6 +54,7 @@ void OnData(int code, const char* value, int size, const Stat* stat, const void*
     if (size > 0) answer.node.data.assign(value, static_cast<size_t>(size));
     answer.node.version = stat->version;
     answer.node.changed_ms = static_cast<uint64_t>(std::max<int64_t>(stat->mtime, 0));
+    answer.node.change = {stat->mzxid, stat->mtime};
   }
   Complete(data, std::move(answer));
 }
@@ -73,7 +74,12 @@ void OnListing(int code, const String_vector* children, const Stat* stat, const 
   Complete(data, std::move(answer));
 }
 
-void OnStat(int code, const Stat*, const void* data) { Complete(data, {.code = code}); }
+void OnStat(int code, const Stat* stat, const void* data) {
+  Answer answer{.code = code};
+  if (code == ZOK) answer.node.change = {stat->mzxid, stat->mtime};
+  Complete(data, std::move(answer));
+}
+
 void OnString(int code, const char*, const void* data) { Complete(data, {.code = code}); }
 
 absl::Status CheckSize(const std::string& path, std::string_view data) {
@@ -202,8 +208,8 @@ class ZooKeeper::Handle {
   zhandle_t* const zh_;
 };
 
-ZooKeeper::ZooKeeper(ZooKeeperOptions options, std::function<void()> on_event)
-    : options_(std::move(options)), on_event_(std::move(on_event)) {}
+ZooKeeper::ZooKeeper(ZooKeeperOptions options, std::function<void()> on_event, Away away)
+    : options_(std::move(options)), on_event_(std::move(on_event)), away_(away) {}
 
 ZooKeeper::~ZooKeeper() {
   std::shared_ptr<Handle> last;
@@ -237,6 +243,12 @@ absl::StatusOr<std::shared_ptr<ZooKeeper::Handle>> ZooKeeper::AwaitConnection(co
   const auto deadline = WaitBudget::Clock::now() + budget.Left();
   while (!handle->connected() && !handle->ended()) {
     if (lock.WaitUntil(state_changed_, deadline)) break;
+  }
+  // If no other call waits for it, it is given up here, and closed by `handle` after the lock.
+  constexpr long kOnlyMine = 2;  // `handle` and `handle_`
+  if (away_ == Away::kTriesInCalls && !handle->connected() && handle_ == handle &&
+      handle_.use_count() == kOnlyMine) {
+    handle_.reset();
   }
   lock.Unlock();
   if (handle->connected()) return handle;
@@ -291,6 +303,18 @@ absl::StatusOr<ZooKeeperNode> ZooKeeper::Get(const std::string& path, bool watch
   }
   if (auto status = ToStatus(answer.code, budget, "read", path); !status.ok()) return status;
   return std::move(answer.node);
+}
+
+absl::StatusOr<ZooKeeperChange> ZooKeeper::Stat(const std::string& path, bool watch) {
+  const WaitBudget budget(options_);
+  const auto handle = AwaitConnection(budget);
+  if (!handle.ok()) return handle.status();
+  const watcher_fn watcher = watch ? &Handle::OnEvent : nullptr;
+  const Answer answer = Call(budget.Left(), [&](const void* data) {
+    return zoo_awexists((*handle)->get(), path.c_str(), watcher, this, &OnStat, data);
+  });
+  if (auto status = ToStatus(answer.code, budget, "read", path); !status.ok()) return status;
+  return answer.node.change;
 }
 
 absl::Status ZooKeeper::Set(const std::string& path, std::string_view data, int32_t version) {

@@ -19,9 +19,18 @@
 
 namespace kvstore {
 
+/// Names a state of a node's data. It is another one after each change, also if the node was deleted and
+/// created again, which begins its version anew.
+struct ZooKeeperChange {
+  int64_t transaction = 0;  ///< The transaction of ZooKeeper that wrote the data.
+  int64_t at_ms = 0;        ///< When that was, which tells apart an ensemble that has lost all it had.
+  friend bool operator==(const ZooKeeperChange&, const ZooKeeperChange&) = default;
+};
+
 /// The contents of a node.
 struct ZooKeeperNode {
   std::string data;
+  ZooKeeperChange change;
   int32_t version = 0;      ///< Counts the changes of the data.
   uint64_t changed_ms = 0;  ///< When the data was changed last, by the clock of ZooKeeper's servers.
 };
@@ -74,13 +83,23 @@ class ZooKeeper {
   /// the connection.
   static constexpr size_t kMaxNodeBytes = size_t{1000} << 10;
 
+  /// What becomes of a session while its servers cannot be reached.
+  enum class Away : uint8_t {
+    /// It tries to connect several times a second, so that the session and its ephemeral nodes survive.
+    kKeepsTrying,
+    /// It tries while a call waits. A call that found no connection gives the session up, and the next call
+    /// begins another one. For those who keep nothing in the session, and whose calls are many processes'
+    /// that must not all try all the time.
+    kTriesInCalls,
+  };
+
   /// Returns at once, whether or not the servers can be reached.
   ///
   /// on_event  Is called by a thread of the client when a watched node may have changed, and when the state
   /// of the
   ///           session has. A watch fires once, and is lost with its session: read the node again to renew
   ///           it. `on_event` must not block, nor call this object. May be null.
-  ZooKeeper(ZooKeeperOptions options, std::function<void()> on_event);
+  ZooKeeper(ZooKeeperOptions options, std::function<void()> on_event, Away away = Away::kKeepsTrying);
   ~ZooKeeper();
   ZooKeeper(const ZooKeeper&) = delete;
   ZooKeeper& operator=(const ZooKeeper&) = delete;
@@ -88,6 +107,8 @@ class ZooKeeper {
   /// Reads a node. With `watch`, on_event is called when the node changes, or is created if it does not
   /// exist.
   absl::StatusOr<ZooKeeperNode> Get(const std::string& path, bool watch);
+  /// Says in which state a node's data is, without reading the data. `watch` as of Get.
+  absl::StatusOr<ZooKeeperChange> Stat(const std::string& path, bool watch);
   /// Writes a node if it still has this version.
   absl::Status Set(const std::string& path, std::string_view data, int32_t version);
   /// Creates a node, and those above it that are missing.
@@ -123,6 +144,7 @@ class ZooKeeper {
 
   const ZooKeeperOptions options_;
   const std::function<void()> on_event_;
+  const Away away_;
   Mutex mutex_;
   std::condition_variable state_changed_;
   std::shared_ptr<Handle> handle_ ABSL_GUARDED_BY(mutex_);

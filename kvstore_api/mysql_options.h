@@ -34,10 +34,15 @@ struct TlsOptions {
   std::string key;
 };
 
-/// The connections to one host.
+/// The connections to one host, and to all hosts together.
 struct PoolOptions {
-  size_t max_connections = 16;  ///< 1..1000; further calls wait for a connection.
-  size_t min_connections = 2;   ///< This many stay open when they are idle.
+  size_t max_connections = 16;  ///< 1..1000 to a host; further calls wait for a connection.
+  /// This many stay open to a host when they are idle. All processes together keep as many on each master, so
+  /// that only a fleet with few clients can afford more than none.
+  size_t min_connections = 0;
+  /// 1..100,000 to all hosts together. A call that needs one more closes an idle connection to another host
+  /// first, whatever min_connections says, or waits as it does for a connection of its own host.
+  size_t max_total = 1'000;
   uint32_t wait_ms = 2'000;     ///< How long a call waits for a connection before RESOURCE_EXHAUSTED.
   uint32_t lifetime_s = 3'600;  ///< A connection is replaced after this, give or take a tenth.
   uint32_t idle_s = 60;         ///< A connection that is idle for this long is closed, down to the minimum.

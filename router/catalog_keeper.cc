@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/advice.h"
+#include "base/jitter.h"
 #include "router/leftovers.h"
 
 /// How the catalog is followed, and put in force here.
@@ -82,7 +83,7 @@ void CatalogKeeper::Follow() {
     }
     last = status;
     ledger_.RetryEnds();
-    wait = status.ok() ? catalog_->poll_interval() : kRetryLoad;
+    wait = Jittered(status.ok() ? catalog_->poll_interval() : kRetryLoad);
     lock.Lock();
     unread_ = last;
   }

@@ -2,7 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <set>
+#include <algorithm>
+#include <vector>
 
 namespace kvstore {
 namespace {
@@ -55,10 +56,12 @@ std::string ShardChange::ToString() const {
 
 std::vector<ShardChange> Diff(const ShardMap& before, const ShardMap& after) {
   // Between two neighbouring cuts all shards have the same entry, in either map.
-  std::set<uint32_t> cuts = {0, ShardMap::kMaxShard + 1};
+  std::vector<uint32_t> cuts = {0, ShardMap::kMaxShard + 1};
   for (const ShardMap* map : {&before, &after}) {
-    for (const ShardRange& range : map->ranges()) cuts.insert({range.first, range.last + 1});
+    for (const ShardRange& range : map->ranges()) cuts.insert(cuts.end(), {range.first, range.last + 1});
   }
+  std::sort(cuts.begin(), cuts.end());
+  cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
   std::vector<ShardChange> changes;
   for (auto cut = cuts.begin(); std::next(cut) != cuts.end(); ++cut) {
     const uint32_t last = *std::next(cut) - 1;

@@ -16,7 +16,7 @@ class FileSource : public MapSource {
  public:
   explicit FileSource(std::filesystem::path file) : file_(std::move(file)) {}
 
-  absl::StatusOr<std::string> Read() override {
+  absl::StatusOr<std::optional<std::string>> Read() override {
     errno = 0;
     std::ifstream in(file_, std::ios::binary);
     std::string text((std::istreambuf_iterator<char>(in)), {});

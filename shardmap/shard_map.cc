@@ -3,19 +3,29 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <set>
 #include <utility>
+
+#include "shardmap/compact_map.h"
 
 namespace kvstore {
 namespace {
 
 using Json = nlohmann::json;
 
-constexpr size_t kMaxHostBytes = 253;  // the longest DNS name
-constexpr int kMaxDepth = 8;           // a valid map nests 3 deep
+constexpr int kMaxDepth = 8;  // a valid map nests 3 deep
+
+/// The fields of the only entry of a map in the compact form. Programs that do not know the form name the
+/// first one, in the order of bytes, in their error; so it is a message.
+constexpr char kNotice[] = "a compact shard map, which needs KVStore 0.1.0 or newer: upgrade this program";
+constexpr char kForm[] = "form";
+constexpr char kPacked[] = "packed";
+constexpr char kNoticeValue[] = "kv shards get prints it as a text, kv shards set takes one";
+constexpr uint64_t kFormNumber = 1;
+
+/// ShardMap::places_ of a shard that is not open.
+constexpr uint16_t kClosed = UINT16_MAX;
 
 template <typename... Args>
 absl::Status Invalid(fmt::format_string<Args...> format, Args&&... args) {
@@ -50,35 +60,16 @@ absl::StatusOr<Json> ParseStrictly(std::string_view text) {
   return json;
 }
 
-bool IsHostChar(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' ||
-         c == '_';
-}
-
-/// "NAME" or "NAME:PORT".
-std::optional<Host> ParseHost(std::string_view text) {
-  Host host;
-  const size_t colon = text.find(':');
-  host.name = text.substr(0, colon);
-  if (host.name.empty() || host.name.size() > kMaxHostBytes) return std::nullopt;
-  if (!std::all_of(host.name.begin(), host.name.end(), IsHostChar)) return std::nullopt;
-  if (colon == std::string_view::npos) return host;
-  const std::string_view port = text.substr(colon + 1);
-  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), host.port);
-  if (error != std::errc() || end != port.data() + port.size() || host.port == 0) return std::nullopt;
-  return host;
-}
-
 absl::StatusOr<Host> ReadHost(const Json& entry, size_t index, const char* field) {
   const auto found = entry.find(field);
   if (found == entry.end()) return Invalid("entry {}: {}: is missing", index, field);
   if (!found->is_string()) return Invalid("entry {}: {}: must be a string", index, field);
-  const auto host = ParseHost(found->get_ref<const std::string&>());
-  if (!host) {
+  auto host = Host::Parse(found->get_ref<const std::string&>());
+  if (!host.ok()) {
     return Invalid("entry {}: {}: {} is not a host name with an optional :port (1..65535)", index, field,
                    found->dump());
   }
-  return *host;
+  return host;
 }
 
 absl::StatusOr<uint32_t> ReadShard(const Json& json, size_t index) {
@@ -113,19 +104,32 @@ absl::StatusOr<ShardRange> ReadEntry(const Json& entry, size_t index) {
   return ShardRange{*first, *last, *std::move(master), *std::move(slave)};
 }
 
-}  // namespace
-
-std::string Host::ToString() const { return port == kDefaultPort ? name : fmt::format("{}:{}", name, port); }
-
-absl::StatusOr<Host> Host::Parse(std::string_view text) {
-  auto host = ParseHost(text);
-  if (host) return *std::move(host);
-  return absl::InvalidArgumentError(
-      fmt::format("host: '{}' is not a host name with an optional :port (1..65535)", text));
+/// Whether it is the compact form, of whichever version.
+bool HasCompactForm(const Json& json) {
+  return json.is_array() && json.size() == 1 && json[0].is_object() && json[0].contains(kForm);
 }
+
+absl::StatusOr<std::vector<ShardRange>> ReadCompact(const Json& entry) {
+  const Json& form = entry[kForm];
+  if (!form.is_number_unsigned() || form.get<uint64_t>() != kFormNumber) {
+    return Invalid("form: {} is not known to this program, which reads form {}; upgrade it",
+                   form.dump(-1, ' ', true, Json::error_handler_t::replace), kFormNumber);
+  }
+  const auto packed = entry.find(kPacked);
+  if (packed == entry.end() || !packed->is_string()) return Invalid("packed: must be a string");
+  return UnpackRanges(packed->get_ref<const std::string&>());
+}
+
+}  // namespace
 
 ShardMap::ShardMap(std::vector<ShardRange> ranges) : ranges_(std::move(ranges)) {
   for (const ShardRange& range : ranges_) open_shards_ += range.last - range.first + 1;
+  if (ranges_.size() > kMaxShard) return;
+  places_.assign(ranges_.back().last + 1, kClosed);
+  for (size_t i = 0; i < ranges_.size(); ++i) {
+    std::fill_n(places_.begin() + ranges_[i].first, ranges_[i].last - ranges_[i].first + 1,
+                static_cast<uint16_t>(i));
+  }
 }
 
 absl::StatusOr<ShardMap> ShardMap::Parse(std::string_view text) {
@@ -133,6 +137,11 @@ absl::StatusOr<ShardMap> ShardMap::Parse(std::string_view text) {
   const auto json = ParseStrictly(text);
   if (!json.ok()) return json.status();
   if (!json->is_array()) return Invalid("must be an array of entries, not {}", json->type_name());
+  if (HasCompactForm(*json)) {
+    auto ranges = ReadCompact((*json)[0]);
+    if (!ranges.ok()) return ranges.status();
+    return Create(*std::move(ranges));
+  }
   std::vector<ShardRange> ranges;
   ranges.reserve(json->size());
   for (size_t i = 0; i < json->size(); ++i) {
@@ -163,12 +172,17 @@ absl::StatusOr<ShardMap> ShardMap::Create(std::vector<ShardRange> ranges) {
 }
 
 const ShardRange* ShardMap::Find(uint32_t shard) const {
-  const auto behind =
-      std::upper_bound(ranges_.begin(), ranges_.end(), shard,
-                       [](uint32_t wanted, const ShardRange& range) { return wanted < range.first; });
-  if (behind == ranges_.begin()) return nullptr;
-  const ShardRange& range = *std::prev(behind);
-  return shard <= range.last ? &range : nullptr;
+  if (shard < places_.size()) {
+    const uint16_t place = places_[shard];
+    return place == kClosed ? nullptr : &ranges_[place];
+  }
+  return places_.empty() && shard <= kMaxShard ? &ranges_[shard] : nullptr;
+}
+
+bool ShardMap::IsCompact(std::string_view text) {
+  if (text.size() > kMaxTextBytes) return false;
+  const auto json = ParseStrictly(text);
+  return json.ok() && HasCompactForm(*json);
 }
 
 std::string ShardMap::ToJson() const {
@@ -179,6 +193,17 @@ std::string ShardMap::ToJson() const {
                         range.slave.ToString());
   }
   return text + "]\n";
+}
+
+std::string ShardMap::ToStored() const {
+  constexpr std::string_view kShortest = R"({"range": [0, 0], "master": "a", "slave": "b"})";
+  if (ranges_.size() * kShortest.size() <= kMaxPlainBytes) {
+    if (std::string text = ToJson(); text.size() <= kMaxPlainBytes) return text;
+  }
+  std::string packed = PackRanges(ranges_);
+  if (packed.empty()) return ToJson();
+  const Json compact = {{kNotice, kNoticeValue}, {kForm, kFormNumber}, {kPacked, std::move(packed)}};
+  return Json::array({compact}).dump() + "\n";
 }
 
 }  // namespace kvstore

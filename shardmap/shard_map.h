@@ -7,30 +7,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "shardmap/shard_range.h"
 
 namespace kvstore {
-
-/// The address of a MySQL server.
-struct Host {
-  static constexpr uint16_t kDefaultPort = 3306;
-  std::string name;  ///< A host name or IPv4 address.
-  uint16_t port = kDefaultPort;
-
-  /// Returns "NAME", followed by ":PORT" if that is not the default one, as the shard map has it.
-  std::string ToString() const;
-  /// Parses what ToString returns. INVALID_ARGUMENT if it is not a host name with an optional port.
-  static absl::StatusOr<Host> Parse(std::string_view text);
-  friend auto operator<=>(const Host&, const Host&) = default;
-};
-
-/// Shards first..last, both included, and the pair of hosts that has them.
-struct ShardRange {
-  uint32_t first = 0;
-  uint32_t last = 0;
-  Host master;  ///< All reads and writes go here.
-  Host slave;   ///< The master's replica, which can be promoted.
-  friend bool operator==(const ShardRange&, const ShardRange&) = default;
-};
 
 /// A shard map: which hosts have which shards. It is an immutable value, so it can be read by several
 /// threads; operators edit it as JSON:
@@ -42,18 +21,22 @@ struct ShardRange {
 /// Source: "Sharding Pinterest: How we scaled our MySQL fleet".
 class ShardMap {
  public:
-  static constexpr uint32_t kMaxShard = 65535;
-  /// The longest text that Parse accepts. ZooKeeper's own limit for a node is 1 MiB.
-  static constexpr size_t kMaxTextBytes = size_t{500} << 10;
+  static constexpr uint32_t kMaxShard = kMaxShardNumber;
+  /// The longest text that Parse accepts; 65,536 entries take some 7 MiB.
+  static constexpr size_t kMaxTextBytes = size_t{16} << 20;
+  /// The longest text that is stored as people write it, some 1,400 entries; ToStored packs a longer one.
+  static constexpr size_t kMaxPlainBytes = size_t{128} << 10;
 
-  /// Parses and checks the text. INVALID_ARGUMENT says which entry is wrong and why.
+  /// Parses and checks a map in either form. INVALID_ARGUMENT says which entry is wrong and why.
   static absl::StatusOr<ShardMap> Parse(std::string_view json);
+  /// Whether a text is of the compact form, be it a valid map or not.
+  static bool IsCompact(std::string_view text);
 
   /// Makes a map of these ranges. INVALID_ARGUMENT as of Parse.
   static absl::StatusOr<ShardMap> Create(std::vector<ShardRange> ranges);
 
-  /// Returns the range of a shard; null if the shard is not open, or beyond kMaxShard. Takes a few
-  /// nanoseconds.
+  /// Returns the range of a shard; null if the shard is not open, or beyond kMaxShard. One load, however many
+  /// ranges there are: some two nanoseconds.
   const ShardRange* Find(uint32_t shard) const;
 
   /// Returns the ranges in order; there is at least one.
@@ -62,14 +45,22 @@ class ShardMap {
   /// Returns the number of open shards.
   uint32_t open_shards() const { return open_shards_; }
 
-  /// Returns a text that Parse accepts, with one entry a line.
+  /// Returns a text that Parse accepts, with one entry a line, for people to edit.
   std::string ToJson() const;
+  /// Returns the form in which the map is to be stored: ToJson up to kMaxPlainBytes, else the compact form,
+  /// which has the ranges packed (compact_map.h): 65,536 ranges of different pairs among 1,000 hosts take
+  /// 270 KiB. A program that does not know the compact form refuses it as a map whose only entry has a field
+  /// "a compact shard map, which needs KVStore 0.1.0 or newer: upgrade this program", which its error names.
+  std::string ToStored() const;
 
-  friend bool operator==(const ShardMap&, const ShardMap&) = default;
+  friend bool operator==(const ShardMap& a, const ShardMap& b) { return a.ranges_ == b.ranges_; }
 
  private:
   explicit ShardMap(std::vector<ShardRange> ranges);
   std::vector<ShardRange> ranges_;
+  // For each shard up to the last one that is open, the place of its range, or kClosed. Empty if each shard
+  // has a range of its own, whose place is its number.
+  std::vector<uint16_t> places_;
   uint32_t open_shards_ = 0;
 };
 

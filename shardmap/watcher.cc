@@ -10,13 +10,18 @@
 #include <utility>
 
 #include "base/files.h"
+#include "base/jitter.h"
 #include "shardmap/diff.h"
 #include "shardmap/mod_shard.h"
 
 namespace kvstore {
 namespace {
 
-constexpr std::chrono::milliseconds kRetry{1000};
+/// How long the first retry after a failed read waits at most, and every later one.
+constexpr std::chrono::milliseconds kFirstRetry{1000};
+constexpr std::chrono::milliseconds kLastRetry{16'000};
+/// How many changes of one map are logged one by one.
+constexpr size_t kLoggedChanges = 20;
 
 absl::StatusOr<ShardMap> ParseChecked(std::string_view text, bool mod, const ShardMap* current) {
   auto map = ShardMap::Parse(text);
@@ -24,6 +29,13 @@ absl::StatusOr<ShardMap> ParseChecked(std::string_view text, bool mod, const Sha
   const absl::Status status = current != nullptr ? ValidateModUpdate(*current, *map) : ValidateModMap(*map);
   if (!status.ok()) return status;
   return map;
+}
+
+void LogChanges(const std::string& source, const std::vector<ShardChange>& changes) {
+  for (size_t i = 0; i < std::min(changes.size(), kLoggedChanges); ++i)
+    spdlog::info("{}: {}", source, changes[i].ToString());
+  if (changes.size() > kLoggedChanges)
+    spdlog::info("{}: and {} more changes", source, changes.size() - kLoggedChanges);
 }
 
 }  // namespace
@@ -81,26 +93,34 @@ absl::Status ShardMapWatcher::StartFromCache() {
   return absl::OkStatus();
 }
 
-absl::Status ShardMapWatcher::Adopt(const absl::StatusOr<std::string>& text) {
-  const ShardMap* const current = current_.load();
-  if (text.ok()) {
-    const MutexLock lock(mutex_);
-    stats_.read_at = std::chrono::steady_clock::now();
-  }
+absl::Status ShardMapWatcher::Adopt(const absl::StatusOr<std::optional<std::string>>& text) {
   if (!text.ok()) {
     const MutexLock lock(mutex_);
     ++stats_.failures;
+    ++failed_reads_;
     if (stats_.problem != text.status())
       spdlog::warn("the shard map cannot be read: {}", std::string(text.status().message()));
     return stats_.problem = text.status();
   }
-  auto map = ParseChecked(*text, options_.mod, current);
+  {
+    const MutexLock lock(mutex_);
+    failed_reads_ = 0;
+    stats_.read_at = std::chrono::steady_clock::now();
+    if (!*text) return stats_.problem = verdict_;
+  }
+  absl::Status verdict = AdoptText(**text);
+  const MutexLock lock(mutex_);
+  return stats_.problem = verdict_ = std::move(verdict);
+}
+
+absl::Status ShardMapWatcher::AdoptText(const std::string& text) {
+  const ShardMap* const current = current_.load();
+  auto map = ParseChecked(text, options_.mod, current);
   if (!map.ok()) {
     const MutexLock lock(mutex_);
-    stats_.problem = map.status();
     // A bad edit is counted and logged once, however often it is read.
-    if (refused_text_ == *text) return map.status();
-    refused_text_ = *text;
+    if (refused_text_ == text) return map.status();
+    refused_text_ = text;
     ++stats_.refused;
     spdlog::error("{}: refused, {}: {}", source_->name(),
                   current != nullptr ? "the last good map stays in force" : "and there is none in force",
@@ -117,10 +137,7 @@ absl::Status ShardMapWatcher::Adopt(const absl::StatusOr<std::string>& text) {
     if (std::exchange(stats_.from_cache, false)) ++stats_.updates;
     return absl::OkStatus();
   }
-  if (current != nullptr) {
-    for (const ShardChange& change : Diff(*current, *map))
-      spdlog::info("{}: {}", source_->name(), change.ToString());
-  }
+  if (current != nullptr) LogChanges(source_->name(), Diff(*current, *map));
   PutInForce(*std::move(map));
   return absl::OkStatus();
 }
@@ -135,7 +152,7 @@ void ShardMapWatcher::PutInForce(ShardMap map) {
     stats_.from_cache = false;
   }
   if (!options_.cache.empty()) {
-    if (auto status = ReplaceFile(options_.cache, next.ToJson()); !status.ok()) {
+    if (auto status = ReplaceFile(options_.cache, next.ToStored()); !status.ok()) {
       spdlog::warn("the shard map cannot be cached: {}", std::string(status.message()));
     }
   }
@@ -145,8 +162,10 @@ void ShardMapWatcher::PutInForce(ShardMap map) {
 void ShardMapWatcher::Run() {
   MutexLock lock(mutex_);
   while (!stopping_) {
+    // A map that was refused is read again like any other, since only an edit can mend it.
+    const auto poll = Jittered(source_->poll_interval());
     const auto wait =
-        stats_.problem.ok() ? source_->poll_interval() : std::min(kRetry, source_->poll_interval());
+        failed_reads_ == 0 ? poll : std::min(poll, FullJitter(kFirstRetry, kLastRetry, failed_reads_));
     const auto deadline = std::chrono::steady_clock::now() + wait;
     while (!stopping_ && !wanted_) {
       if (lock.WaitUntil(changed_, deadline)) break;

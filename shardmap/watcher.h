@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -45,6 +46,15 @@ struct WatcherStats {
 
 /// Keeps the shard map in force up to date with its source. A bad edit is refused: the last good map stays in
 /// force, and the log and stats() say why. While the source cannot be reached nothing changes. Thread-safe.
+///
+/// How soon a change is in force:
+/// - A map in ZooKeeper is read at once when its watch reports a change. With 10,000 clients on three servers
+///   that is within seconds for all of them (docs/capacity.md has measured figures).
+/// - If a watch is lost, or the source is a file: after the source's poll interval, give or take a fifth, so
+///   that clients which were started together do not read together.
+/// - After a read has failed, it is tried again after a random time of up to a second, which doubles with
+/// each
+///   further failure to 16 seconds at most ("full jitter").
 class ShardMapWatcher {
  public:
   /// Reads the map from the source, or else from the cache, and begins to watch. Fails if neither has a good
@@ -65,7 +75,9 @@ class ShardMapWatcher {
   absl::Status StartFromCache();
   /// Puts the text that was read from the source in force, or refuses it; returns why. Called by Start and
   /// the thread only.
-  absl::Status Adopt(const absl::StatusOr<std::string>& text);
+  absl::Status Adopt(const absl::StatusOr<std::optional<std::string>>& text);
+  /// Does the same with a text that has changed.
+  absl::Status AdoptText(const std::string& text);
   void PutInForce(ShardMap map);
   void Run();
 
@@ -80,7 +92,9 @@ class ShardMapWatcher {
   std::condition_variable changed_;
   bool wanted_ ABSL_GUARDED_BY(mutex_) = false;  // the source may have changed
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  std::string refused_text_ ABSL_GUARDED_BY(mutex_);  // the last bad text, which is logged once
+  std::string refused_text_ ABSL_GUARDED_BY(mutex_);   // the last bad text, which is logged once
+  absl::Status verdict_ ABSL_GUARDED_BY(mutex_);       // why the last text that was read is not in force
+  unsigned failed_reads_ ABSL_GUARDED_BY(mutex_) = 0;  // in a row
   WatcherStats stats_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;
 };

@@ -8,16 +8,13 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/jitter.h"
 #include "shardmap/shard_map.h"
 
 namespace kvstore {
 namespace {
 
 using Json = nlohmann::json;
-
-/// How soon a source that has no weights is read again, since there may be no watch on a node that does not
-/// exist.
-constexpr std::chrono::seconds kUntilThere{2};
 
 absl::StatusOr<ShardWeight> ParseOne(const Json& entry, size_t index) {
   const auto invalid = [&](const std::string& why) {
@@ -113,12 +110,12 @@ std::shared_ptr<const ShardWeights> WeightsWatcher::weights() const {
 
 void WeightsWatcher::Reload() {
   const auto text = source_->Read();
-  auto parsed = text.ok() ? ParseWeights(*text) : absl::StatusOr<ShardWeights>(text.status());
+  if (text.ok() && !*text) return;  // it has not changed
+  auto parsed = text.ok() ? ParseWeights(**text) : absl::StatusOr<ShardWeights>(text.status());
   MutexLock lock(mutex_);
-  missing_ = absl::IsNotFound(text.status());
   if (!parsed.ok()) {
-    if (text.ok() && refused_ != *text) {
-      refused_ = *text;
+    if (text.ok() && refused_ != **text) {
+      refused_ = **text;
       spdlog::error("{}: refused, those before stay in force: {}", source_->name(),
                     std::string(parsed.status().message()));
     }
@@ -137,8 +134,7 @@ void WeightsWatcher::Run() {
   for (;;) {
     Reload();
     MutexLock lock(mutex_);
-    const auto deadline =
-        std::chrono::steady_clock::now() + (missing_ ? kUntilThere : source_->poll_interval());
+    const auto deadline = std::chrono::steady_clock::now() + Jittered(source_->poll_interval());
     while (!stopping_ && !wanted_) {
       if (lock.WaitUntil(changed_, deadline)) break;
     }

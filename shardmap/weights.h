@@ -52,8 +52,7 @@ class WeightsWatcher {
   std::condition_variable changed_;
   bool wanted_ ABSL_GUARDED_BY(mutex_) = false;  // the source may have changed
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  bool missing_ ABSL_GUARDED_BY(mutex_) = false;  // the source has no weights
-  std::string refused_ ABSL_GUARDED_BY(mutex_);   // the last bad text, which is logged once
+  std::string refused_ ABSL_GUARDED_BY(mutex_);  // the last bad text, which is logged once
   std::shared_ptr<const ShardWeights> weights_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;
 };

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "coordination/zookeeper.h"
 #include "shardmap/mod_shard.h"
@@ -21,11 +23,19 @@ constexpr char kNoneSeen[] = "none";
 /// Returns an edit of the map as an operation of the ledger, with exclusive claims on the shards that it
 /// opens or closes. Edits of hosts claim nothing, because they may be emergencies.
 Operation EditOf(bool mod, const std::vector<ShardChange>& changes) {
-  Operation operation{.what = "set the shard map"};
+  // Neighbours are claimed together: a map may open 65,536 shards, each on another pair.
+  std::vector<std::pair<uint32_t, uint32_t>> claimed;
   for (const ShardChange& change : changes) {
     if (change.before && change.after) continue;
-    operation.claims.push_back(Claim::Shards(mod, change.first, change.last, ClaimMode::kExclusive));
+    if (!claimed.empty() && claimed.back().second + 1 == change.first) {
+      claimed.back().second = change.last;
+    } else {
+      claimed.emplace_back(change.first, change.last);
+    }
   }
+  Operation operation{.what = "set the shard map"};
+  for (const auto& [first, last] : claimed)
+    operation.claims.push_back(Claim::Shards(mod, first, last, ClaimMode::kExclusive));
   return operation;
 }
 
@@ -80,9 +90,12 @@ absl::StatusOr<bool> CheckEdit(FleetOperator& fleet, const MapEdit& edit, const 
 }
 
 /// Writes the map in place of the one that was loaded.
-absl::Status WriteMap(FleetOperator& fleet, const MapEdit& edit, const Maps& now, const Replaced& replaced) {
+///
+/// stored  The form in which it is written.
+absl::Status WriteMap(FleetOperator& fleet, const MapEdit& edit, const Maps& now, const Replaced& replaced,
+                      const std::string& stored) {
   if (!replaced.node.ok()) {
-    return CreateMap(fleet.zookeeper, fleet.root, edit.mod, edit.text, fleet.ledger->who());
+    return CreateMap(fleet.zookeeper, fleet.root, edit.mod, stored, fleet.ledger->who());
   }
   // An edit may be an emergency, so it must not fail because of the history.
   PrepareHistory(fleet.zookeeper, fleet.root).IgnoreError();
@@ -90,11 +103,11 @@ absl::Status WriteMap(FleetOperator& fleet, const MapEdit& edit, const Maps& now
   if (!held.ok()) return held.status();
   if (!edit.unchecked) {
     // While the hosts were asked, the other map may have changed, with which this one was compared.
-    return now.SetText(*fleet.ledger, *held, edit.mod, edit.text, replaced.node->version);
+    return now.SetText(*fleet.ledger, *held, edit.mod, stored, replaced.node->version);
   }
   return PutInForce(
       *fleet.ledger, *held, fleet.root,
-      {{ZooKeeperStep::Kind::kSet, MapPath(fleet.root, edit.mod), edit.text, replaced.node->version}});
+      {{ZooKeeperStep::Kind::kSet, MapPath(fleet.root, edit.mod), stored, replaced.node->version}});
 }
 
 }  // namespace
@@ -140,13 +153,20 @@ absl::StatusOr<EditedMap> EditMap(FleetOperator& fleet, const MapEdit& edit) {
     for (const ShardChange& change : edited.changes) fleet.report(change.ToString());
     if (edited.changes.empty()) fleet.report("no change");
   }
+  // A text that is short enough is stored as its author wrote it.
+  const std::string stored = edit.text.size() <= ShardMap::kMaxPlainBytes ? edit.text : next->ToStored();
+  if (replaced->node.ok() && ShardMap::IsCompact(stored) && !ShardMap::IsCompact(replaced->node->data)) {
+    fleet.report(
+        "this map is stored in the compact form, which programs older than KVStore 0.1.0 cannot read: they "
+        "keep the map that they have (docs/operations.md, 'The shard map')");
+  }
   const auto now = Maps::LoadReadable(fleet.zookeeper, fleet.root);
   if (!now.ok()) return now.status();
   const auto asked = CheckEdit(fleet, edit, *now, *replaced, *next);
   if (!asked.ok()) return asked.status();
   edited.asked = *asked;
   if (edit.dry_run) return edited;
-  if (auto status = WriteMap(fleet, edit, *now, *replaced); !status.ok()) return status;
+  if (auto status = WriteMap(fleet, edit, *now, *replaced, stored); !status.ok()) return status;
   return edited;
 }
 

@@ -16,10 +16,6 @@
 namespace kvstore::shardops {
 namespace {
 
-/// ZooKeeper closes the connection of a client that sends about 1 MiB, and a transaction has the map twice:
-/// for its own node and for the history.
-constexpr size_t kMaxKeptBytes = ZooKeeper::kMaxNodeBytes / 3;
-
 std::string Folder(const std::string& root, bool mod) {
   return root + (mod ? "/history/mod" : "/history/id");
 }
@@ -50,18 +46,27 @@ absl::StatusOr<KeptMap> Read(ZooKeeper& zookeeper, const std::string& folder, co
   return Parse(name, node->data);
 }
 
-/// Returns the step that saves a map in the history; nullopt if the map is too long for that.
+/// Returns the step that saves a map in the history.
 ///
 /// at_ms, who  as in KeptMap.
-std::optional<ZooKeeperStep> HistoryStep(const std::string& root, bool mod, const std::string& text,
-                                         uint64_t at_ms, const std::string& who) {
-  if (text.size() > kMaxKeptBytes) return std::nullopt;
+ZooKeeperStep HistoryStep(const std::string& root, bool mod, const std::string& text, uint64_t at_ms,
+                          const std::string& who) {
   const Json json = {{"at_ms", at_ms}, {"who", who}, {"map", text}};
   // Names sort by when the maps were saved. The random number keeps apart those of the same millisecond.
   return ZooKeeperStep{
       .kind = ZooKeeperStep::Kind::kCreate,
       .path = fmt::format("{}/{:013}-{:08x}", Folder(root, mod), WallClockMs(), std::random_device{}()),
       .data = json.dump(-1, ' ', false, Json::error_handler_t::replace)};
+}
+
+/// Adds a step to a transaction, unless the transaction would have too much data for ZooKeeper, which closes
+/// the connection of a client that sends about 1 MiB. Returns whether it was added.
+bool AddIfFits(std::vector<ZooKeeperStep>& steps, ZooKeeperStep step) {
+  size_t bytes = step.data.size();
+  for (const ZooKeeperStep& one : steps) bytes += one.data.size();
+  if (bytes > ZooKeeper::kMaxNodeBytes) return false;
+  steps.push_back(std::move(step));
+  return true;
 }
 
 }  // namespace
@@ -79,9 +84,8 @@ absl::Status PrepareHistory(ZooKeeper& zookeeper, const std::string& root) {
     if (map.ok() && (!last.ok() || last->map != *map)) {
       // When it was written, ZooKeeper knows; by whom, nobody does.
       const std::string who = fmt::format("not known; saved by {}", ProcessName());
-      if (const auto step = HistoryStep(root, mod, current->data, current->changed_ms, who)) {
-        if (auto status = zookeeper.Create(step->path, step->data); !status.ok()) return status;
-      }
+      const ZooKeeperStep step = HistoryStep(root, mod, map->ToStored(), current->changed_ms, who);
+      if (auto status = zookeeper.Create(step.path, step.data); !status.ok()) return status;
     }
     for (size_t i = 0; i + kKeptMaps < names->size(); ++i) {
       const absl::Status status = zookeeper.Delete(fmt::format("{}/{}", folder, (*names)[i]));
@@ -94,14 +98,14 @@ absl::Status PrepareHistory(ZooKeeper& zookeeper, const std::string& root) {
 absl::Status CreateMap(ZooKeeper& zookeeper, const std::string& root, bool mod, const std::string& map,
                        const std::string& who) {
   const std::string path = MapPath(root, mod);
-  if (const auto keep = HistoryStep(root, mod, map, WallClockMs(), who)) {
+  std::vector<ZooKeeperStep> steps = {{.kind = ZooKeeperStep::Kind::kCreate, .path = path, .data = map}};
+  if (AddIfFits(steps, HistoryStep(root, mod, map, WallClockMs(), who))) {
     // A transaction does not create the nodes above its own.
     for (const std::string& above : {root + "/shards", Folder(root, mod)}) {
       // An error here shows again in what follows.
       zookeeper.Create(above, "").IgnoreError();
     }
-    absl::Status status =
-        zookeeper.Change({{.kind = ZooKeeperStep::Kind::kCreate, .path = path, .data = map}, *keep});
+    absl::Status status = zookeeper.Change(std::move(steps));
     if (!absl::IsNotFound(status) && !absl::IsPermissionDenied(status)) return status;
   }
   return zookeeper.Create(path, map);
@@ -112,10 +116,8 @@ absl::Status PutInForce(ZooKeeperLedger& ledger, const Held& held, const std::st
   std::vector<ZooKeeperStep> kept = steps;
   for (const ZooKeeperStep& step : steps) {
     if (step.kind != ZooKeeperStep::Kind::kSet) continue;
-    if (auto keep = HistoryStep(root, step.path == MapPath(root, /*mod=*/true), step.data, WallClockMs(),
-                                ledger.who())) {
-      kept.push_back(*std::move(keep));
-    }
+    AddIfFits(kept, HistoryStep(root, step.path == MapPath(root, /*mod=*/true), step.data, WallClockMs(),
+                                ledger.who()));
   }
   absl::Status status = ledger.Change(held, std::move(kept));
   // The history does not exist, or belongs to another user. The map is put in force all the same.

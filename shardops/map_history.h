@@ -41,7 +41,8 @@ absl::Status CreateMap(ZooKeeper& zookeeper, const std::string& root, bool mod, 
 
 /// Changes the maps in one transaction, as long as the operation `held` is held, and saves each map that a
 /// step sets in the history. If the history cannot be written (PrepareHistory was not called, or another user
-/// made it), or a map is longer than about 300 KiB, the map is put in force without being saved.
+/// made it), or all maps of the transaction, each twice, are longer than ZooKeeper::kMaxNodeBytes, the map is
+/// put in force without being saved.
 ///
 /// FAILED_PRECONDITION if a node does not have its step's version any more; ABORTED if the operation is not
 /// held any more; UNAVAILABLE if the outcome is unknown.

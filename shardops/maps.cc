@@ -100,7 +100,7 @@ absl::Status Maps::Replace(ZooKeeperLedger& ledger, const Held& held, const Pair
     const auto next = ShardMap::Create(std::move(ranges));
     if (!next.ok()) return next.status();
     if (*next == stored.map) continue;
-    steps.push_back({ZooKeeperStep::Kind::kSet, stored.path, next->ToJson(), stored.version});
+    steps.push_back({ZooKeeperStep::Kind::kSet, stored.path, next->ToStored(), stored.version});
   }
   return Change(ledger, held, std::move(steps));
 }
@@ -188,7 +188,8 @@ absl::Status Maps::Assign(ZooKeeperLedger& ledger, const Held& held, bool mod, u
   for (const ShardRange& range : stored == nullptr ? std::span<const ShardRange>() : stored->map.ranges()) {
     const Pair pair{range.master, range.slave};
     if (range.last < first || range.first > last) {
-      add(range.first, range.last, pair, /*joins=*/false);
+      // What lies behind the shards may go on with them, as when they come back from where they were.
+      add(range.first, range.last, pair, /*joins=*/range.first == last + 1);
       continue;
     }
     const uint32_t begin = std::max(range.first, first);
@@ -210,7 +211,7 @@ absl::Status Maps::Assign(ZooKeeperLedger& ledger, const Held& held, bool mod, u
 absl::Status Maps::Set(ZooKeeperLedger& ledger, const Held& held, bool mod, const ShardMap& next) const {
   const StoredMap* const stored = Find(mod);
   if (stored == nullptr) return absl::FailedPreconditionError(MapPath(root_, mod) + ": there is no such map");
-  return Change(ledger, held, {{ZooKeeperStep::Kind::kSet, stored->path, next.ToJson(), stored->version}});
+  return Change(ledger, held, {{ZooKeeperStep::Kind::kSet, stored->path, next.ToStored(), stored->version}});
 }
 
 absl::Status Maps::SetText(ZooKeeperLedger& ledger, const Held& held, bool mod, const std::string& text,

@@ -281,26 +281,27 @@ absl::StatusOr<std::vector<HostReport>> InspectFleet(FleetOperator& fleet) {
   if (!maps.ok()) return maps.status();
   std::vector<HostReport> reports = HostsOf(*maps);
   const std::map<Host, std::string> disagreements = maps->Disagreements();
-  std::map<Host, Note> notes;
-  for (const HostReport& report : reports) {
-    if (!report.master) continue;
-    if (auto note = LoadNote(fleet, report.host); note.ok()) notes.emplace(report.host, *std::move(note));
-  }
-  InParallel(reports.size(), [&](size_t i) { Ask(fleet, reports[i], /*load=*/true); });
+  // Of masters, from before they are asked.
+  std::vector<absl::StatusOr<Note>> notes(reports.size(), absl::NotFoundError("not loaded"));
+  InParallel(reports.size(), [&](size_t i) {
+    if (reports[i].master) notes[i] = LoadNote(fleet, reports[i].host);
+    Ask(fleet, reports[i], /*load=*/true);
+  });
+  // While the maps disagree about a host, its role is not known, and a proposal could make it worse.
+  const auto disagreed = [&](const HostReport& report) { return IsDisagreed(disagreements, report.pair); };
   for (HostReport& report : reports) {
-    // While the maps disagree about a host, its role is not known, and a proposal could make it worse.
-    const bool disagreed = IsDisagreed(disagreements, report.pair);
-    if (!disagreed) FindProblems(report, SlaveOf(reports, report));
-    // An emergency promotion needs this when the master does not answer any more.
-    const auto note = notes.find(report.host);
-    if (report.master && report.state && !disagreed && note != notes.end()) {
-      try {
-        SaveMasterNote(fleet, reports, report, note->second);
-      } catch (const nlohmann::json::exception& error) {
-        report.problems.push_back(UnreadableNote(report.host, error));
-      }
-    }
+    if (!disagreed(report)) FindProblems(report, SlaveOf(reports, report));
   }
+  InParallel(reports.size(), [&](size_t i) {
+    HostReport& report = reports[i];
+    // An emergency promotion needs this when the master does not answer any more.
+    if (!report.master || !report.state || disagreed(report) || !notes[i].ok()) return;
+    try {
+      SaveMasterNote(fleet, reports, report, *notes[i]);
+    } catch (const nlohmann::json::exception& error) {
+      report.problems.push_back(UnreadableNote(report.host, error));
+    }
+  });
   Arrange(reports, disagreements);
   return reports;
 }

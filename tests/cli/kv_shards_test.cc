@@ -6,7 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include "coordination/zookeeper.h"
+#include "shardmap/shard_map.h"
 #include "tests/cli/kv_program.h"
+#include "tests/shardmap/large_maps.h"
 #include "tests/support/kv_server.h"
 #include "tests/support/zookeeper_server.h"
 
@@ -102,6 +104,44 @@ TEST_F(KvShards, AServerTellsTheSameAsZooKeeper) {
   EXPECT_EQ(refused.code, 1);
   EXPECT_THAT(refused.err, ::testing::HasSubstr("PERMISSION_DENIED"));
   EXPECT_THAT(refused.err, ::testing::HasSubstr("server.tokens"));
+}
+
+TEST_F(KvShards, AMapOfFullSizeIsEditedAsATextLikeAnyOther) {
+  const std::string text = FullSizeMap().ToJson();
+  const std::string map = File("map.json", text);
+  EXPECT_EQ(Ok({"shards", "validate", map}), "a good map: 65536 entries, 65536 shards open\n");
+  Shards({"set", File("small.json", kMap), "--yes"});
+  const std::string told = Shards({"set", map, "--yes", "--unchecked"});
+  EXPECT_THAT(told, ::testing::HasSubstr("stored in the compact form, which programs older than KVStore"));
+  // The node of ZooKeeper has the compact form, and people see the text.
+  ZooKeeper zookeeper({.servers = server_.address()}, nullptr);
+  const auto node = zookeeper.Get("/kvstore/shards/id", /*watch=*/false);
+  ASSERT_TRUE(node.ok());
+  EXPECT_TRUE(ShardMap::IsCompact(node->data));
+  EXPECT_TRUE(Shards({"get"}) == text);
+  EXPECT_EQ(Shards({"diff", map}), "no change\n");
+  const std::string other = File("other.json", FullSizeMap(1'000, 1).ToJson());
+  EXPECT_THAT(Shards({"set", other, "--yes", "--unchecked"}),
+              ::testing::Not(::testing::HasSubstr("compact")));
+  // A server tells the same.
+  const std::string config = File(
+      "kv.json",
+      Json{{"data", (dir_ / "served").string()}, {"zookeeper", {{"servers", server_.address()}}}}.dump());
+  const KvServer served(KV_PROGRAM, {"--config", config});
+  const Output got = RunProgram({KV_PROGRAM, "--server", served.address(), "shards", "get"});
+  EXPECT_EQ(got.err, "");
+  EXPECT_TRUE(got.out == Shards({"get"}));
+  const Output kept = RunProgram({KV_PROGRAM, "--server", served.address(), "shards", "history", "--json"});
+  EXPECT_EQ(kept.err, "");
+  EXPECT_TRUE(kept.out == Shards({"history", "--json"}));
+  // All of them are in the history, and undo goes back.
+  const Json history = Json::parse(Shards({"history", "--json"}));
+  ASSERT_EQ(history["maps"].size(), 3u);
+  EXPECT_EQ(history["maps"][1]["map"].size(), 65'536u);
+  Shards({"undo", "--yes", "--unchecked"});
+  EXPECT_TRUE(Shards({"get"}) == text);
+  Shards({"undo", "--to", history["maps"][2]["kept"], "--yes", "--unchecked"});
+  EXPECT_EQ(Json::parse(Shards({"get"})), Json::parse(kMap));
 }
 
 TEST_F(KvShards, ADryRunOfAnEditSaysWhatWouldChangeAndChangesNothing) {

@@ -171,6 +171,43 @@ TEST(ZooKeeper, ASessionSurvivesAKilledServer) {
   EXPECT_EQ(zookeeper.Get("/n", false)->data, "1");
 }
 
+TEST(ZooKeeper, ASessionThatTriesInCallsIsGivenUpWhenACallFoundNoServer) {
+  ZooKeeperServer server;
+  const ZooKeeperOptions options{
+      .servers = server.address(), .session_timeout_ms = 2000, .call_timeout_ms = 500};
+  ZooKeeper zookeeper(options, nullptr, ZooKeeper::Away::kTriesInCalls);
+  ASSERT_OK(zookeeper.Create("/a", "1"));
+  ASSERT_OK(zookeeper.CreateEphemeral("/of-the-session", ""));
+  server.Stop();
+  // The first call may still find the connection, and lose it.
+  EXPECT_TRUE(testing::Eventually([&] {
+    const absl::Status status = zookeeper.Get("/a", false).status();
+    EXPECT_TRUE(absl::IsUnavailable(status));
+    return status.message().find("no connection within") != std::string::npos;
+  }));
+  server.Start();
+  // Nobody calls, so nobody comes back, and the server ends the session.
+  ZooKeeper other({.servers = server.address()}, nullptr);
+  EXPECT_TRUE(
+      testing::Eventually([&] { return absl::IsNotFound(other.Stat("/of-the-session", false).status()); }));
+  ASSERT_OK(zookeeper.Get("/a", false).status());
+}
+
+TEST(ZooKeeper, AStateIsAnotherOneAfterEachChange) {
+  const ZooKeeperServer server;
+  ZooKeeper zookeeper({.servers = server.address()}, nullptr);
+  EXPECT_THAT(zookeeper.Stat("/a", false), FailsWith(absl::StatusCode::kNotFound, "/a"));
+  ASSERT_OK(zookeeper.Create("/a", "1"));
+  ASSERT_OK_AND_ASSIGN(const ZooKeeperChange made, zookeeper.Stat("/a", false));
+  EXPECT_EQ(zookeeper.Get("/a", false)->change, made);
+  ASSERT_OK(zookeeper.Delete("/a"));
+  ASSERT_OK(zookeeper.Create("/a", "1"));
+  ASSERT_OK_AND_ASSIGN(const ZooKeeperChange again, zookeeper.Stat("/a", false));
+  EXPECT_FALSE(again == made) << "its version is the same";
+  ASSERT_OK(zookeeper.Set("/a", "2", -1));
+  EXPECT_FALSE(*zookeeper.Stat("/a", false) == again);
+}
+
 TEST(ZooKeeper, ASessionThatHasExpiredIsRenewed) {
   const ZooKeeperServer server;
   TcpProxy proxy(server.port());

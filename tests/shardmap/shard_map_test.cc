@@ -89,7 +89,7 @@ TEST(ShardMap, RefusesBadMapsAndSaysWhichEntryAndWhy) {
       {second(R"({"range":[512,600],"master":"A","master":"C","slave":"B"})"),
        "the field 'master' is given twice"},
       {std::string(600, '[') + std::string(600, ']'), "nests more than"},
-      {std::string(ShardMap::kMaxTextBytes + 1, ' '), "the limit is 512000"},
+      {std::string(ShardMap::kMaxTextBytes + 1, ' '), "the limit is 16777216"},
   };
   for (const auto& [text, message] : bad) {
     EXPECT_THAT(ShardMap::Parse(text), FailsWith(kInvalid, message)) << text.substr(0, 200);

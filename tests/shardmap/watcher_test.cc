@@ -4,11 +4,15 @@
 
 #include <chrono>
 #include <fstream>
+#include <iterator>
+#include <optional>
 #include <thread>
 
 #include "base/mutex.h"
 #include "coordination/zookeeper.h"
+#include "shardmap/weights.h"
 #include "shardmap/zookeeper_source.h"
+#include "tests/shardmap/large_maps.h"
 #include "tests/support/eventually.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/tcp_proxy.h"
@@ -20,6 +24,7 @@ namespace {
 
 using testing::Eventually;
 using testing::FailsWith;
+using testing::FullSizeMap;
 using testing::TempDir;
 using testing::ZooKeeperServer;
 
@@ -142,6 +147,96 @@ TEST(ZooKeeperWatcher, FollowsEditsAndSurvivesItsServer) {
   for (int i = 0; i < 50 && !status.ok(); ++i) status = editor.Set(kNode, MapOn("C"), -1);
   ASSERT_OK(status);
   EXPECT_TRUE(Eventually([&] { return MasterOf(*watcher) == "C"; }));
+}
+
+TEST(ZooKeeperWatcher, AMapOfFullSizeComesIntoForceAndIsTheCopyToStartWith) {
+  ZooKeeperServer server;
+  const TempDir dir;
+  const ZooKeeperOptions options{
+      .servers = server.address(), .session_timeout_ms = 2000, .call_timeout_ms = 1000};
+  ZooKeeper editor(options, nullptr);
+  ASSERT_OK(editor.Create(kNode, MapOn("A")));
+  const auto start = [&] {
+    return ShardMapWatcher::Start(OpenZooKeeperSource(options, kNode), {.cache = dir / "cache"});
+  };
+  ASSERT_OK_AND_ASSIGN(const auto watcher, start());
+  const ShardMap full = FullSizeMap();
+  ASSERT_OK(editor.Set(kNode, full.ToStored(), -1));
+  EXPECT_TRUE(Eventually([&] { return watcher->map() == full; }));
+  const auto copied = [&] {
+    std::ifstream file(dir / "cache");
+    return std::string((std::istreambuf_iterator<char>(file)), {}) == full.ToStored();
+  };
+  EXPECT_TRUE(Eventually(copied));
+  server.Stop();
+  ASSERT_OK_AND_ASSIGN(const auto second, start());
+  EXPECT_TRUE(second->stats().from_cache);
+  EXPECT_TRUE(second->map() == full);
+}
+
+TEST(ZooKeeperSource, ReadsTheDataOnlyIfItHasChanged) {
+  const ZooKeeperServer server;
+  const ZooKeeperOptions options{.servers = server.address()};
+  ZooKeeper editor(options, nullptr);
+  const auto source = OpenZooKeeperSource(options, kNode);
+  EXPECT_THAT(source->Read(), FailsWith(absl::StatusCode::kNotFound, kNode));
+  ASSERT_OK(editor.Create(kNode, "one"));
+  EXPECT_EQ(*source->Read(), "one");
+  EXPECT_EQ(*source->Read(), std::nullopt);
+  ASSERT_OK(editor.Set(kNode, "two", -1));
+  EXPECT_EQ(*source->Read(), "two");
+  EXPECT_EQ(*source->Read(), std::nullopt);
+  // A node that was deleted and made again begins its version anew.
+  ASSERT_OK(editor.Delete(kNode));
+  EXPECT_THAT(source->Read(), FailsWith(absl::StatusCode::kNotFound, kNode));
+  ASSERT_OK(editor.Create(kNode, "three"));
+  ASSERT_OK(editor.Set(kNode, "four", -1));
+  EXPECT_EQ(*source->Read(), "four");
+}
+
+TEST(ZooKeeperSource, ThoseOfOneProcessShareASession) {
+  const ZooKeeperServer server;
+  const ZooKeeperOptions options{.servers = server.address()};
+  const std::string mod_node = "/kvstore/shards/mod";
+  {
+    ZooKeeper editor(options, nullptr);
+    ASSERT_OK(editor.Create(kNode, MapOn("A")));
+    ASSERT_OK(editor.Create(mod_node, MapOn("A", 15)));
+  }
+  const std::string weights_node = "/kvstore/shards/weights";
+  auto sources = OpenZooKeeperSources(options, {kNode, mod_node, weights_node});
+  const WeightsWatcher weights(std::move(sources[2]), {});
+  ASSERT_OK_AND_ASSIGN(auto id, ShardMapWatcher::Start(std::move(sources[0]), {}));
+  ASSERT_OK_AND_ASSIGN(const auto mod, ShardMapWatcher::Start(std::move(sources[1]), {.mod = true}));
+  EXPECT_TRUE(Eventually([&] { return server.Sessions() == 1; }));
+  ZooKeeper editor(options, nullptr);
+  ASSERT_OK(editor.Set(kNode, MapOn("B"), -1));
+  EXPECT_TRUE(Eventually([&] { return MasterOf(*id) == "B"; }));
+  EXPECT_EQ(MasterOf(*mod), "A");
+  const ShardWeights half = {{.first = 0, .last = 255, .weight = 0}};
+  ASSERT_OK(editor.Create(weights_node, ToJson(half)));
+  EXPECT_TRUE(Eventually([&] { return *weights.weights() == half; }));
+  // The other one goes on when one of them ends.
+  id.reset();
+  ASSERT_OK(editor.Set(mod_node, MapOn("C", 15), -1));
+  EXPECT_TRUE(Eventually([&] { return MasterOf(*mod) == "C"; }));
+}
+
+TEST(ZooKeeperWatcher, AMapThatWasRefusedIsStillTheProblemAfterAnOutage) {
+  ZooKeeperServer server;
+  const ZooKeeperOptions options{
+      .servers = server.address(), .session_timeout_ms = 2000, .call_timeout_ms = 1000};
+  ZooKeeper editor(options, nullptr);
+  ASSERT_OK(editor.Create(kNode, MapOn("A")));
+  ASSERT_OK_AND_ASSIGN(const auto watcher, ShardMapWatcher::Start(OpenZooKeeperSource(options, kNode), {}));
+  ASSERT_OK(editor.Set(kNode, "nonsense", -1));
+  EXPECT_TRUE(Eventually([&] { return absl::IsInvalidArgument(watcher->stats().problem); }));
+  server.Stop();
+  EXPECT_TRUE(Eventually([&] { return absl::IsUnavailable(watcher->stats().problem); }));
+  server.Start();
+  EXPECT_TRUE(Eventually([&] { return absl::IsInvalidArgument(watcher->stats().problem); }));
+  EXPECT_EQ(watcher->stats().refused, 1u);
+  EXPECT_EQ(MasterOf(*watcher), "A");
 }
 
 TEST(ZooKeeperWatcher, ArmsItsWatchAgainWhenItsSessionHasExpired) {

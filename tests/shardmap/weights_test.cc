@@ -5,6 +5,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -48,10 +49,13 @@ TEST(Weights, AChangeCutsThoseBefore) {
 /// A source whose text the test sets.
 class GivenSource : public MapSource {
  public:
-  absl::StatusOr<std::string> Read() override {
+  absl::StatusOr<std::optional<std::string>> Read() override {
     const MutexLock lock(mutex_);
     ++reads_;
-    return text_;
+    // Like a node of ZooKeeper, it does not give the same text twice.
+    if (std::exchange(given_, true) && text_.ok()) return std::nullopt;
+    if (!text_.ok()) return text_.status();
+    return std::optional<std::string>(*text_);
   }
   void OnChange(std::function<void()> on_change) override {
     const MutexLock lock(mutex_);
@@ -65,6 +69,7 @@ class GivenSource : public MapSource {
     {
       const MutexLock lock(mutex_);
       text_ = std::move(text);
+      given_ = false;
     }
     // Waits for two reads: when the second one begins, the watcher has adopted what the first one read.
     for (int i = 0; i < 2; ++i) {
@@ -86,6 +91,7 @@ class GivenSource : public MapSource {
   std::function<void()> on_change_ ABSL_GUARDED_BY(mutex_);
   absl::StatusOr<std::string> text_ ABSL_GUARDED_BY(mutex_) = absl::NotFoundError("there are none");
   uint64_t reads_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool given_ ABSL_GUARDED_BY(mutex_) = false;  // the text was read
 };
 
 TEST(Weights, AreWatchedAndABadEditChangesNothing) {

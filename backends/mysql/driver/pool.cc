@@ -21,8 +21,15 @@ constexpr std::chrono::milliseconds kCheckCallEvery{50};
 
 /// Says that no connection became free.
 ///
-/// time  for how long, " for 50 ms"; empty: it is not said.
-std::string AllAreBusy(const PoolOptions& options, std::string_view time) {
+/// of_all  whether the limit for all hosts was reached, not the host's own.
+/// time    for how long, " for 50 ms"; empty: it is not said.
+std::string AllAreBusy(const PoolOptions& options, bool of_all, std::string_view time) {
+  if (of_all) {
+    return fmt::format(
+        "all {} connections that this process may have to all hosts were busy{}; raise pool.max_total, if "
+        "the servers' max_connections allows it for all processes together (docs/capacity.md)",
+        options.max_total, time);
+  }
   return fmt::format("all {} connections to it were busy{}; kv shards status says what runs there for long",
                      options.max_connections, time);
 }
@@ -60,7 +67,18 @@ Hold::~Hold() {
 
 // ---- idle connections ----
 
-Pool::~Pool() { Close(); }
+Pool::Pool(Host host, const MySqlOptions& options, ConnectionBudget& budget)
+    : host_(std::move(host)),
+      options_(options),
+      budget_(budget),
+      breaker_(host_.ToString(), options.breaker) {
+  budget_.Add(*this);
+}
+
+Pool::~Pool() {
+  budget_.Remove(*this);
+  Close();
+}
 
 size_t Pool::size() const {
   const MutexLock lock(mutex_);
@@ -79,6 +97,7 @@ void Pool::CountClosed(size_t count) {
     const MutexLock lock(mutex_);
     size_ -= count;
   }
+  budget_.Release(count);
   changed_.notify_all();
 }
 
@@ -124,25 +143,39 @@ bool Pool::IsGood(Connection& connection) const {
   return connection.Alive();
 }
 
-void Pool::Trim() {
-  const auto now = Clock::now();
-  auto due = trim_at_.load(std::memory_order_relaxed);
-  const auto idle = std::chrono::seconds(options_.pool.idle_s);
-  if (now < due || !trim_at_.compare_exchange_strong(due, now + idle / 2)) return;
+bool Pool::CloseOneIdle() {
+  ConnectionPtr connection;
+  {
+    const MutexLock lock(mutex_);
+    connection = DequeueIdle();
+  }
+  if (!connection) return false;
+  connection.reset();
+  CountClosed(1);
+  return true;
+}
+
+void Pool::CloseLongIdle() {
+  const auto idle_since = Clock::now() - std::chrono::seconds(options_.pool.idle_s);
   std::vector<ConnectionPtr> unused;
   {
     const MutexLock lock(mutex_);
     for (Slot& slot : slots_) {
+      if (slot.connection.load(std::memory_order_relaxed) == nullptr) continue;
       if (ConnectionPtr connection{slot.connection.exchange(nullptr)}) idle_.push_back(std::move(connection));
     }
     std::sort(idle_.begin(), idle_.end(),
               [](const ConnectionPtr& a, const ConnectionPtr& b) { return a->used_at < b->used_at; });
-    while (!idle_.empty() && size_ > options_.pool.min_connections && now - idle_.front()->used_at > idle) {
+    size_t left = size_;
+    while (!idle_.empty() && left > options_.pool.min_connections && idle_.front()->used_at < idle_since) {
       unused.push_back(std::move(idle_.front()));
       idle_.erase(idle_.begin());
-      --size_;
+      --left;
     }
   }
+  const size_t closed = unused.size();
+  unused.clear();
+  CountClosed(closed);
 }
 
 // ---- out and back ----
@@ -157,12 +190,13 @@ absl::StatusOr<Lease> Pool::Acquire() {
   }
   // The pool's alone: whether the call's has passed is for CheckCall to say.
   const auto deadline = CallLimits::Clock::now() + std::chrono::milliseconds(options_.pool.wait_ms);
+  bool none_left = false;  // the limit for all hosts was reached
   for (;;) {
     bool make = false;
     {
       MutexLock lock(mutex_);
       connection = DequeueIdle();
-      if (!connection && size_ < options_.pool.max_connections) {
+      if (!connection && !none_left && size_ < options_.pool.max_connections) {
         ++size_;
         make = true;
       } else if (!connection) {
@@ -176,17 +210,26 @@ absl::StatusOr<Lease> Pool::Acquire() {
         }
         --waiting_;
         if (!connection) {
-          if (auto over = CheckCall(); !over.ok()) return EndOfWait(over, AllAreBusy(options_.pool, ""));
+          if (auto over = CheckCall(); !over.ok())
+            return EndOfWait(over, AllAreBusy(options_.pool, none_left, ""));
           if (CallLimits::Clock::now() >= deadline) {
             return absl::ResourceExhaustedError(
-                AllAreBusy(options_.pool, fmt::format(" for {} ms", options_.pool.wait_ms)));
+                AllAreBusy(options_.pool, none_left, fmt::format(" for {} ms", options_.pool.wait_ms)));
           }
         }
         // Other calls may have opened the breaker meanwhile.
         if (!connection && breaker_.open()) {
           if (auto status = breaker_.Allow(); !status.ok()) return status;
         }
+        none_left = false;
       }
+    }
+    if (make && !budget_.Take(*this)) {
+      // The next turn waits, for a connection to this host or for a moment, and then asks again.
+      none_left = true;
+      const MutexLock lock(mutex_);
+      --size_;
+      continue;
     }
     if (connection) {
       if (IsGood(*connection)) return Lease(*this, std::move(connection));
@@ -213,16 +256,15 @@ void Pool::GiveBack(ConnectionPtr connection) {
   breaker_.Succeeded();
   if (connection->in_transaction()) return Discard(std::move(connection), absl::OkStatus());
   connection->used_at = Clock::now();
-  if (connection->used_at > trim_at_.load(std::memory_order_relaxed)) Trim();
   connection = KeepInSlot(std::move(connection));
   if (!connection) return;
   {
     const MutexLock lock(mutex_);
-    if (!closed_) {
-      idle_.push_back(std::move(connection));
-    } else {
-      --size_;
-    }
+    if (!closed_) idle_.push_back(std::move(connection));
+  }
+  if (connection) {
+    connection.reset();
+    CountClosed(1);
   }
   changed_.notify_one();
 }
@@ -240,10 +282,14 @@ void Pool::Discard(ConnectionPtr connection, const absl::Status& why) {
 
 void Pool::Close() {
   closed_ = true;
-  std::vector<ConnectionPtr> idle;  // closed when the lock is released
-  const MutexLock lock(mutex_);
-  while (ConnectionPtr connection = DequeueIdle()) idle.push_back(std::move(connection));
-  size_ -= idle.size();
+  std::vector<ConnectionPtr> idle;
+  {
+    const MutexLock lock(mutex_);
+    while (ConnectionPtr connection = DequeueIdle()) idle.push_back(std::move(connection));
+  }
+  const size_t closed = idle.size();
+  idle.clear();
+  CountClosed(closed);
 }
 
 }  // namespace kvstore::mysql

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "backends/mysql/driver/breaker.h"
 #include "backends/mysql/driver/connection.h"
+#include "backends/mysql/driver/connection_budget.h"
 #include "base/mutex.h"
 #include "kvstore_api/mysql_options.h"
 #include "shardmap/shard_map.h"
@@ -67,11 +68,11 @@ class Hold {
 /// A thread finds the connection that it used last in a slot of its own, without a lock: it waits for no
 /// other thread, and neither connections nor the server's threads behind them move between cores. When
 /// connections run short, they are taken from wherever they are idle, slots of other threads included.
-class Pool {
+class Pool : public IdleConnections {
  public:
-  Pool(Host host, const MySqlOptions& options)
-      : host_(std::move(host)), options_(options), breaker_(host_.ToString(), options.breaker) {}
-  ~Pool();
+  /// budget  Counts the connections of all pools. Must outlive this.
+  Pool(Host host, const MySqlOptions& options, ConnectionBudget& budget);
+  ~Pool() override;
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
@@ -79,7 +80,8 @@ class Pool {
   /// waits for up to PoolOptions::wait_ms, and no longer than the deadline of this thread's call.
   ///
   /// UNAVAILABLE         the host fails, or its breaker is open.
-  /// RESOURCE_EXHAUSTED  all connections were busy for that long.
+  /// RESOURCE_EXHAUSTED  all connections were busy for that long: those to this host, or, as
+  ///                     PoolOptions::max_total are open, those to all hosts.
   /// DEADLINE_EXCEEDED   the call was over before; CANCELLED likewise.
   absl::StatusOr<Lease> Acquire();
   /// Closes idle connections, and from now on those that come back. Leases that are out remain usable.
@@ -91,6 +93,8 @@ class Pool {
   size_t size() const;
   /// How many of them are idle.
   size_t idle() const;
+  bool CloseOneIdle() override;
+  void CloseLongIdle() override;
   /// How many calls wait for a connection.
   int waiting() const { return waiting_.load(std::memory_order_relaxed); }
 
@@ -120,13 +124,11 @@ class Pool {
   /// Whether the connection may be used: it is within its lifetime, and if it was idle for long or is
   /// suspect, the server answers on it.
   bool IsGood(Connection& connection) const;
-  /// Notes that so many connections are closed, and wakes all who wait.
+  /// Notes that so many connections are closed, for the budget too, and wakes all who wait.
   void CountClosed(size_t count);
-  /// Closes connections that have been idle for long, down to the minimum; does so now and then only.
-  void Trim();
-
   const Host host_;
   const MySqlOptions& options_;
+  ConnectionBudget& budget_;
   Breaker breaker_;
   std::array<Slot, kSlots> slots_;
   std::atomic<int> waiting_{0};
@@ -136,7 +138,6 @@ class Pool {
   std::atomic<Clock::time_point> suspect_before_{Clock::time_point::min()};
   // Connections that were opened before this time are not used again.
   std::atomic<Clock::time_point> retired_before_{Clock::time_point::min()};
-  std::atomic<Clock::time_point> trim_at_{Clock::time_point::min()};
   mutable Mutex mutex_;
   std::condition_variable changed_;
   // Idle connections outside of slots, the most recently used at the back.

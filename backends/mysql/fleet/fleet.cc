@@ -61,7 +61,7 @@ void Pause(int attempt) {
 }  // namespace
 
 Fleet::Fleet(const MySqlOptions& options, const std::filesystem::path& spreads)
-    : options_(options), spreads_(spreads, options.weights), workers_(kMaxWorkers) {}
+    : options_(options), spreads_(spreads, options.weights), budget_(options.pool), workers_(kMaxWorkers) {}
 
 absl::StatusOr<std::unique_ptr<Fleet>> Fleet::Start(MapSources sources, const MySqlOptions& options) {
   // Earlier spreads are stored beside the copies of the maps.
@@ -93,7 +93,7 @@ Pool& Fleet::PoolOf(const Host& host) {
   const MutexLock lock(pools_mutex_);
   Pool*& pool = pools_[host];
   if (pool == nullptr) {
-    all_pools_.push_back(std::make_unique<Pool>(host, options_));
+    all_pools_.push_back(std::make_unique<Pool>(host, options_, budget_));
     pool = all_pools_.back().get();
   }
   return *pool;

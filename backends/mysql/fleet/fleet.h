@@ -158,6 +158,7 @@ class Fleet {
   std::unique_ptr<ShardMapWatcher> mod_watcher_;
   std::unique_ptr<WeightsWatcher> weights_;
   std::array<std::atomic<const Routes*>, 2> routes_{};  // by space; of the newest map that a call has used
+  ConnectionBudget budget_;                             // outlives the pools
   Mutex pools_mutex_;
   std::map<Host, Pool*> pools_ ABSL_GUARDED_BY(pools_mutex_);
   // Like maps, routes and pools are never freed: calls that began before a map changed continue with them. A

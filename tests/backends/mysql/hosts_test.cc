@@ -207,6 +207,92 @@ TEST(Hosts, WhenAllConnectionsAreBusyACallWaitsAndThenSaysSo) {
   EXPECT_OK(dataset.objects->Get(ids.first, {}));
 }
 
+TEST(Hosts, AnIdleConnectionToAnotherHostMakesRoomForOneMore) {
+  auto options = TestFleet::Options();
+  options.pool.max_total = 1;
+  Opened dataset(kObjects, options);
+  const TwoObjects ids(*dataset.objects);
+  const Host first{"127.0.0.1", SharedFleet().server(0).port()};
+  const Host second{"127.0.0.1", SharedFleet().server(1).port()};
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_OK(dataset.objects->Get(ids.first, {}));
+    EXPECT_EQ(dataset.backend->fleet().PoolOf(first).size(), 1u);
+    EXPECT_EQ(dataset.backend->fleet().PoolOf(second).size(), 0u);
+    EXPECT_OK(dataset.objects->Get(ids.second, {}));
+    EXPECT_EQ(dataset.backend->fleet().PoolOf(first).size(), 0u);
+    EXPECT_EQ(dataset.backend->fleet().PoolOf(second).size(), 1u);
+  }
+}
+
+TEST(Hosts, WhenAllConnectionsToAllHostsAreBusyACallWaitsAndThenSaysSo) {
+  auto options = TestFleet::Options();
+  options.pool.max_total = 2;
+  options.pool.wait_ms = 50;
+  Opened dataset(kObjects, options);
+  const TwoObjects ids(*dataset.objects);
+  const uint64_t other = *dataset.objects->Create("{}", {.shard = kOfFirst});
+  std::atomic<bool> release = false;
+  std::atomic<int> inside = 0;
+  const auto hold = [&](uint64_t id) {
+    return dataset.objects->Update(id,
+                                   [&](std::string_view current) -> absl::StatusOr<std::string> {
+                                     ++inside;
+                                     EXPECT_TRUE(Eventually([&] { return release.load(); }));
+                                     return std::string(current);
+                                   },
+                                   {});
+  };
+  std::thread one([&] { EXPECT_OK(hold(ids.first)); });
+  std::thread two([&] { EXPECT_OK(hold(other)); });
+  EXPECT_TRUE(Eventually([&] { return inside == 2; }));
+  EXPECT_THAT(dataset.objects->Get(ids.second, {}),
+              FailsWith(absl::StatusCode::kResourceExhausted,
+                        "all 2 connections that this process may have to all hosts were busy for 50 ms; "
+                        "raise pool.max_total"));
+  release = true;
+  one.join();
+  two.join();
+  EXPECT_OK(dataset.objects->Get(ids.second, {}));
+}
+
+TEST(Hosts, ManyThreadsOnTwoHostsShareTheConnectionsOfTheProcess) {
+  auto options = TestFleet::Options();
+  options.pool.max_total = 3;
+  options.pool.wait_ms = 30'000;
+  Opened dataset(kObjects, options);
+  const TwoObjects ids(*dataset.objects);
+  const Host first{"127.0.0.1", SharedFleet().server(0).port()};
+  const Host second{"127.0.0.1", SharedFleet().server(1).port()};
+  std::atomic<size_t> most = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 16; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 100; ++i) {
+        EXPECT_OK(dataset.objects->Get(i / 10 % 2 == t % 2 ? ids.first : ids.second, {}));
+        mysql::Fleet& fleet = dataset.backend->fleet();
+        const size_t open = fleet.PoolOf(first).size() + fleet.PoolOf(second).size();
+        if (open > most) most = open;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  // A pool counts a connection that it asks for before the budget has said yes.
+  EXPECT_LE(most, 3u + threads.size());
+  EXPECT_LE(dataset.backend->fleet().PoolOf(first).size() + dataset.backend->fleet().PoolOf(second).size(),
+            3u);
+}
+
+TEST(Hosts, AHostThatNobodyUsesAnyMoreKeepsNoConnection) {
+  auto options = TestFleet::Options();
+  options.pool.idle_s = 1;
+  Opened dataset(kObjects, options);
+  const TwoObjects ids(*dataset.objects);
+  EXPECT_OK(dataset.objects->Get(ids.first, {}));
+  const Host first{"127.0.0.1", SharedFleet().server(0).port()};
+  EXPECT_TRUE(Eventually([&] { return dataset.backend->fleet().PoolOf(first).size() == 0; }));
+  EXPECT_OK(dataset.objects->Get(ids.first, {}));
+}
+
 TEST(Hosts, ACallThatWaitsForAConnectionEndsWithItsCaller) {
   auto options = TestFleet::Options();
   options.pool.max_connections = 1;
