@@ -38,7 +38,7 @@ Findings CheckMaps(FleetSession& session) {
     const auto node = fleet.zookeeper.Get(path, /*watch=*/false);
     if (absl::IsNotFound(node.status())) continue;
     if (!node.ok()) return node.status();
-    const uint64_t percent = node->data.size() * 100 / ShardMap::kMaxTextBytes;
+    const uint64_t percent = node->data.size() * 100 / ZooKeeper::kMaxNodeBytes;
     if (percent < kNearlyFull) continue;
     findings.push_back({path,
                         fmt::format("the map has {} bytes, {} % of what it can have: join ranges of the same "
