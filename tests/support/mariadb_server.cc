@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -20,23 +21,56 @@ namespace {
 
 /// The log is small, since each server writes it whole when it is made.
 constexpr const char* kLogSize = "--innodb-log-file-size=32M";
+constexpr const char* kMySqlLogSize = "--innodb-redo-log-capacity=16M";
+
+/// Returns the program of a MySQL server.
+std::string MySqlProgram() { return std::string(std::getenv("KV_TEST_MYSQL")) + "/kvstore-mysqld"; }
+
+void InstallMySql(const TempDir& dir) {
+  // Connections by TCP come from 127.0.0.1, which is not localhost where names are not resolved.
+  std::ofstream(dir / "init.sql") << "CREATE USER root@'127.0.0.1' IDENTIFIED BY '';\n"
+                                     "GRANT ALL ON *.* TO root@'127.0.0.1' WITH GRANT OPTION;\n";
+  const Output output = RunProgram({MySqlProgram(), "--user=root", "--initialize-insecure",
+                                    "--datadir=" + (dir / "data").string(),
+                                    "--init-file=" + (dir / "init.sql").string(), kMySqlLogSize});
+  if (output.code != 0) throw std::runtime_error("mysqld --initialize-insecure: " + output.out + output.err);
+  // The server's UUID is in this file: a server that finds none makes one of its own.
+  std::filesystem::remove(dir / "data/auto.cnf");
+}
+
+void InstallMariaDb(const TempDir& dir) {
+  const Output output =
+      RunProgram({"env", "TMPDIR=" + dir.path().string(), "mariadb-install-db", "--no-defaults", "--force",
+                  "--datadir=" + (dir / "data").string(), "--auth-root-authentication-method=normal",
+                  "--skip-test-db", "--user=root", kLogSize});
+  if (output.code != 0) throw std::runtime_error("mariadb-install-db: " + output.out + output.err);
+}
 
 /// Returns the data folder of a server that has nothing yet. It is made once for each process, because
 /// copying it takes a fraction of the time.
 std::filesystem::path EmptyData() {
   static const TempDir dir;
   static const std::filesystem::path data = [] {
-    const Output output =
-        RunProgram({"env", "TMPDIR=" + dir.path().string(), "mariadb-install-db", "--no-defaults", "--force",
-                    "--datadir=" + (dir / "data").string(), "--auth-root-authentication-method=normal",
-                    "--skip-test-db", "--user=root", kLogSize});
-    if (output.code != 0) throw std::runtime_error("mariadb-install-db: " + output.out + output.err);
+    OnMySql() ? InstallMySql(dir) : InstallMariaDb(dir);
     return dir / "data";
   }();
   return data;
 }
 
+/// Returns the program and the arguments that only one engine has.
+std::vector<std::string> ProgramOf(bool mysql) {
+  if (!mysql) return {"mariadbd", "--no-defaults", "--performance-schema=OFF", kLogSize};
+  // MySQL writes a binary log unless it is told not to; a test that needs one says so in its arguments.
+  return {MySqlProgram(), "--mysqlx=OFF", "--skip-log-bin", "--cte-max-recursion-depth=10000000",
+          kMySqlLogSize};
+}
+
 }  // namespace
+
+bool OnMySql() {
+  const char* const folder = std::getenv("KV_TEST_MYSQL");
+  return folder != nullptr && *folder != '\0';
+}
 
 MariaDbServer::MariaDbServer(std::vector<std::string> arguments)
     : port_(FreePort()), arguments_(std::move(arguments)) {
@@ -50,19 +84,19 @@ MariaDbServer::MariaDbServer(std::vector<std::string> arguments)
 MariaDbServer::~MariaDbServer() { Kill(); }
 
 void MariaDbServer::Start() {
-  std::vector<std::string> command = {
-      "mariadbd", "--no-defaults", "--user=root", "--datadir=" + data().string(),
-      "--tmpdir=" + (dir_ / "tmp").string(), "--socket=" + (dir_ / "socket").string(),
-      fmt::format("--port={}", port_), "--bind-address=127.0.0.1", "--skip-name-resolve",
-      "--max-connections=500", "--performance-schema=OFF",
+  std::vector<std::string> command = ProgramOf(OnMySql());
+  const std::vector<std::string> common = {
+      "--user=root", "--datadir=" + data().string(), "--tmpdir=" + (dir_ / "tmp").string(),
+      "--socket=" + (dir_ / "socket").string(), fmt::format("--port={}", port_), "--bind-address=127.0.0.1",
+      "--skip-name-resolve", "--max-connections=500",
       // Tests need little memory, and need not survive a power cut.
       "--innodb-flush-log-at-trx-commit=2", "--innodb-buffer-pool-size=64M", "--innodb-file-per-table=0",
-      kLogSize, "--log-error=" + (dir_ / "log").string()};
-  command.insert(command.end(), arguments_.begin(), arguments_.end());
+      "--log-error=" + (dir_ / "log").string()};
+  for (const auto& more : {common, arguments_}) command.insert(command.end(), more.begin(), more.end());
   // With this signal ignored, the server gets an error when a file would exceed LimitFiles.
   ::signal(SIGXFSZ, SIG_IGN);
   process_ = ForkProgram(command, (dir_ / "out").string());
-  AwaitServer(process_, "MariaDB", dir_ / "log", [this] { return Serves(); });
+  AwaitServer(process_, OnMySql() ? "MySQL" : "MariaDB", dir_ / "log", [this] { return Serves(); });
 }
 
 void MariaDbServer::Kill() {

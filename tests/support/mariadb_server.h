@@ -11,13 +11,21 @@
 
 namespace kvstore::testing {
 
-/// A real MariaDB server on a port of its own, which is stopped and removed when this is destroyed. Its
-/// administrator is root, without a password.
+/// Whether the servers of tests are MySQL servers in place of MariaDB's. The environment variable
+/// KV_TEST_MYSQL names the folder with MySQL, which demo/mysql9-root makes; ./dev test --mysql9 sets it.
+bool OnMySql();
+
+/// Skips a test whose subject exists in MariaDB only; `why` says what that is.
+#define KV_SKIP_ON_MYSQL(why) \
+  if (::kvstore::testing::OnMySql()) GTEST_SKIP() << "MariaDB only: " << (why)
+
+/// A real MariaDB server, or a MySQL server (OnMySql), on a port of its own, which is stopped and removed
+/// when this is destroyed. Its administrator is root, without a password.
 class MariaDbServer {
  public:
   /// Starts it and returns when it serves. Throws std::runtime_error if it does not.
   ///
-  /// arguments  Further arguments of mariadbd.
+  /// arguments  Further arguments of mariadbd or mysqld.
   explicit MariaDbServer(std::vector<std::string> arguments = {});
   ~MariaDbServer();
   MariaDbServer(const MariaDbServer&) = delete;
