@@ -4,16 +4,19 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
 #include "tests/support/eventually.h"
 #include "tests/support/loopback.h"
+#include "tests/support/mysql_words.h"
 #include "tests/support/processes.h"
 
 namespace kvstore::testing {
@@ -48,20 +51,28 @@ void InstallMariaDb(const TempDir& dir) {
 
 /// Returns the data folder of a server that has nothing yet. It is made once for each process, because
 /// copying it takes a fraction of the time.
-std::filesystem::path EmptyData() {
+std::filesystem::path EmptyData(bool mysql) {
+  if (mysql) {
+    static const TempDir dir;
+    static const bool made = (InstallMySql(dir), true);
+    return made ? dir / "data" : "";
+  }
   static const TempDir dir;
-  static const std::filesystem::path data = [] {
-    OnMySql() ? InstallMySql(dir) : InstallMariaDb(dir);
-    return dir / "data";
-  }();
-  return data;
+  static const bool made = (InstallMariaDb(dir), true);
+  return made ? dir / "data" : "";
 }
 
 /// Returns the program and the arguments that only one engine has.
 std::vector<std::string> ProgramOf(bool mysql) {
   if (!mysql) return {"mariadbd", "--no-defaults", "--performance-schema=OFF", kLogSize};
-  // MySQL writes a binary log unless it is told not to; a test that needs one says so in its arguments.
-  return {MySqlProgram(), "--mysqlx=OFF", "--skip-log-bin", "--cte-max-recursion-depth=10000000",
+  // The variable tells the server that this process starts it again (Supervise). MySQL writes a binary log
+  // unless it is told not to; a test that needs one says so in its arguments.
+  return {"env",
+          fmt::format("MYSQLD_PARENT_PID={}", ::getpid()),
+          MySqlProgram(),
+          "--mysqlx=OFF",
+          "--skip-log-bin",
+          "--cte-max-recursion-depth=10000000",
           kMySqlLogSize};
 }
 
@@ -72,34 +83,59 @@ bool OnMySql() {
   return folder != nullptr && *folder != '\0';
 }
 
-MariaDbServer::MariaDbServer(std::vector<std::string> arguments)
-    : port_(FreePort()), arguments_(std::move(arguments)) {
+MariaDbServer::MariaDbServer(std::vector<std::string> arguments, bool mysql)
+    : mysql_(mysql), port_(FreePort()), arguments_(mysql ? MySqlArguments(arguments) : std::move(arguments)) {
   // Each server has a folder of its own for temporary files, since a server that starts removes those it
   // finds.
   std::filesystem::create_directory(dir_ / "tmp");
-  std::filesystem::copy(EmptyData(), data(), std::filesystem::copy_options::recursive);
+  std::filesystem::copy(EmptyData(mysql_), data(), std::filesystem::copy_options::recursive);
   Start();
 }
 
 MariaDbServer::~MariaDbServer() { Kill(); }
 
 void MariaDbServer::Start() {
-  std::vector<std::string> command = ProgramOf(OnMySql());
+  Launch();
+  // If it throws, the process is gone.
+  pid_t process = process_.exchange(-1);
+  AwaitServer(process, mysql_ ? "MySQL" : "MariaDB", dir_ / "log.err", [this] { return Serves(); });
+  process_ = process;
+  killed_ = false;
+  const bool may_restart = std::any_of(arguments_.begin(), arguments_.end(), [](const std::string& one) {
+    return one.find("mysql_clone") != std::string::npos;
+  });
+  if (may_restart) supervisor_ = std::thread([this] { Supervise(); });
+}
+
+void MariaDbServer::Supervise() {
+  while (!killed_) {
+    if (const std::optional<Exit> ended = process_ > 0 ? Ended(process_) : std::nullopt) {
+      process_ = -1;
+      constexpr int kRestart = 16;  // the code that asks the service manager for a start
+      if (ended->code == kRestart) Launch();
+    }
+    ::usleep(50'000);
+  }
+}
+
+void MariaDbServer::Launch() {
+  std::vector<std::string> command = ProgramOf(mysql_);
   const std::vector<std::string> common = {
       "--user=root", "--datadir=" + data().string(), "--tmpdir=" + (dir_ / "tmp").string(),
       "--socket=" + (dir_ / "socket").string(), fmt::format("--port={}", port_), "--bind-address=127.0.0.1",
       "--skip-name-resolve", "--max-connections=500",
       // Tests need little memory, and need not survive a power cut.
       "--innodb-flush-log-at-trx-commit=2", "--innodb-buffer-pool-size=64M", "--innodb-file-per-table=0",
-      "--log-error=" + (dir_ / "log").string()};
+      "--log-error=" + (dir_ / "log.err").string()};
   for (const auto& more : {common, arguments_}) command.insert(command.end(), more.begin(), more.end());
   // With this signal ignored, the server gets an error when a file would exceed LimitFiles.
   ::signal(SIGXFSZ, SIG_IGN);
   process_ = ForkProgram(command, (dir_ / "out").string());
-  AwaitServer(process_, OnMySql() ? "MySQL" : "MariaDB", dir_ / "log", [this] { return Serves(); });
 }
 
 void MariaDbServer::Kill() {
+  killed_ = true;
+  if (supervisor_.joinable()) supervisor_.join();
   if (process_ > 0) testing::Kill(process_);
   process_ = -1;
 }
@@ -113,7 +149,8 @@ void MariaDbServer::Pause() {
   ::kill(process_, SIGSTOP);
   // Waits until the last of the server's threads has stopped.
   Eventually([this] {
-    for (const auto& task : std::filesystem::directory_iterator(fmt::format("/proc/{}/task", process_))) {
+    for (const auto& task :
+         std::filesystem::directory_iterator(fmt::format("/proc/{}/task", process_.load()))) {
       std::ifstream stat(task.path() / "stat");
       const std::string text{std::istreambuf_iterator<char>(stat), {}};
       const size_t name_end = text.rfind(") ");
@@ -133,7 +170,7 @@ bool MariaDbServer::Serves() const {
 std::string MariaDbServer::Run(const std::string& sql) const {
   const Output output = RunProgram({"mariadb", "--no-defaults", "--socket=" + (dir_ / "socket").string(),
                                     "--user=root", "--batch", "--skip-column-names", "mysql"},
-                                   sql);
+                                   mysql_ ? InMySqlWords(sql) : sql);
   if (output.code != 0) throw std::runtime_error(output.err);
   return output.out;
 }
