@@ -280,6 +280,9 @@ absl::StatusOr<BackedUpPair> FindPair(shardops::FleetOperator& fleet, const Host
   }
   const auto slave = shardops::HostAdmin::Open(pair->slave, fleet.access);
   if (!slave.ok()) return slave.status();
+  // mariadb-backup copies no files of MySQL, and the binary logs are read by MariaDB's GTIDs.
+  auto status = shardops::CheckIsMariaDb(pair->slave, (*slave)->engine(), "a backup of a pair");
+  if (!status.ok()) return status;
   const auto state = (*slave)->Read();
   if (!state.ok()) return state.status();
   found.domain = state->gtid_domain;

@@ -26,10 +26,13 @@ absl::Status Write(PairRecords& records, const Pair& pair, PairRecord record, bo
 }  // namespace
 
 absl::StatusOr<bool> StartsWritable(HostAdmin& admin) {
-  return admin.WithConnection([](mysql::Connection& connection) -> absl::StatusOr<bool> {
-    mysql::Rows rows = connection.Ask(
-        "SELECT global_value_origin <> 'SQL' AND global_value = 'OFF' FROM "
-        "information_schema.system_variables WHERE variable_name = 'READ_ONLY'");
+  const bool is_mariadb = admin.engine() == shardops::Engine::kMariaDb;
+  return admin.WithConnection([&](mysql::Connection& connection) -> absl::StatusOr<bool> {
+    mysql::Rows rows =
+        connection.Ask(is_mariadb ? "SELECT global_value_origin <> 'SQL' AND global_value = 'OFF' FROM "
+                                    "information_schema.system_variables WHERE variable_name = 'READ_ONLY'"
+                                  : "SELECT variable_source <> 'DYNAMIC' AND @@global.read_only = 0 FROM "
+                                    "performance_schema.variables_info WHERE variable_name = 'read_only'");
     return rows.Next() && rows.Uint(1) != 0;
   });
 }

@@ -15,7 +15,7 @@ absl::StatusOr<shardops::Pair> FindPair(const shardops::Maps& maps, const Host& 
 
 /// Whether a server would take writes when it is started again, as far as it can tell: it takes them, and
 /// nobody has changed that since its last start. If somebody has, its configuration is not known, and it is
-/// believed. MariaDB only.
+/// believed.
 absl::StatusOr<bool> StartsWritable(shardops::HostAdmin& admin);
 
 /// Switches a pair on. FAILED_PRECONDITION names what stands in the way: each problem of its hosts that

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_split.h"
+#include "shardops/gtid_set.h"
 
 namespace kvstore::shardops {
 namespace {
@@ -49,6 +50,7 @@ uint64_t GtidPosition::LastOf(uint64_t domain) const {
 std::string GtidPosition::ToString() const { return Format(last_); }
 
 uint64_t CountMissing(std::string_view has, std::string_view lacks) {
+  if (GtidSet::IsOne(has)) return GtidSet(has).CountMissingIn(GtidSet(lacks));
   std::map<uint64_t, uint64_t> reached;
   for (const Gtid& gtid : Parse(lacks)) reached[gtid.domain] = gtid.sequence;
   uint64_t missing = 0;
@@ -60,6 +62,7 @@ uint64_t CountMissing(std::string_view has, std::string_view lacks) {
 }
 
 uint64_t CountBeyond(std::string_view has, std::string_view lacks, bool unknown) {
+  if (GtidSet::IsOne(has)) return GtidSet(has).CountMissingIn(GtidSet(lacks));
   std::map<std::pair<uint64_t, uint64_t>, uint64_t> last;
   for (const Gtid& gtid : Parse(lacks)) last[{gtid.domain, gtid.server}] = gtid.sequence;
   uint64_t beyond = 0;
@@ -81,6 +84,12 @@ std::string PositionOfOtherDomains(std::string_view position, std::string_view l
   }
   for (const Gtid& gtid : Parse(logged)) others.erase(gtid.domain);
   return Format(others);
+}
+
+std::string UnionOfSets(std::string_view one, std::string_view other) {
+  GtidSet both(one);
+  both.Add(GtidSet(other));
+  return both.ToString();
 }
 
 std::string LatestOfEachDomain(std::string_view one, std::string_view other) {

@@ -7,6 +7,7 @@
 
 /// Arithmetic on MariaDB's GTID positions: "0-1-17,1-4-3" is a list of domain-server-sequence, at most one of
 /// each domain. Sequences of a domain count up, whichever server writes. What does not parse is left out.
+/// CountMissing and CountBeyond take MySQL's sets (gtid_set.h) as well: the text shows which it is.
 namespace kvstore::shardops {
 
 /// The name of a transaction.
@@ -34,12 +35,13 @@ class GtidPosition {
   std::map<uint64_t, Gtid> last_;  // by domain
 };
 
-/// Returns how many transactions of the position `has` are not in the position `lacks`.
+/// Returns how many transactions of the position, or set, `has` are not in `lacks`.
 uint64_t CountMissing(std::string_view has, std::string_view lacks);
 
 /// Returns how many transactions one server has that another lacks. Both arguments are the servers'
 /// @@gtid_binlog_state: the last sequence that each server has written in each domain, as far as it is in
-/// that binary log.
+/// that binary log. Or they are MySQL's sets of all transactions (gtid_executed), of which the result is
+/// exact, whatever `unknown` is.
 ///
 /// unknown  Whether a server of `has` that `lacks` does not mention counts as one transaction; else it counts
 ///          as none.
@@ -48,6 +50,9 @@ uint64_t CountBeyond(std::string_view has, std::string_view lacks, bool unknown)
 /// Returns the part of `position` whose domains the position `logged` does not mention, without what the
 /// server with the ID `server` wrote.
 std::string PositionOfOtherDomains(std::string_view position, std::string_view logged, uint64_t server);
+
+/// Returns the set of MySQL's GTIDs that has the transactions of both.
+std::string UnionOfSets(std::string_view one, std::string_view other);
 
 /// Returns the position that has, of each domain, the later one of the two positions.
 std::string LatestOfEachDomain(std::string_view one, std::string_view other);

@@ -164,6 +164,14 @@ absl::Status Mover::BeginOperation() {
 
 absl::Status Mover::CheckHosts() {
   for (const Pair& pair : {move_.from, move_.to}) {
+    for (const Host& host : {pair.master, pair.slave}) {
+      // One that does not answer is found below.
+      const auto admin = HostAdmin::Open(host, fleet_.access);
+      if (!admin.ok()) continue;
+      if (auto status = CheckIsMariaDb(host, (*admin)->engine(), "a move of shards"); !status.ok()) {
+        return status;
+      }
+    }
     if (const auto problems = FindPairProblems(fleet_, pair); !problems.empty()) {
       return Refuse(fmt::format("{}", fmt::join(problems, "\n")));
     }

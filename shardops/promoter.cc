@@ -72,9 +72,9 @@ absl::StatusOr<Promotion> Promoter::Run() {
 absl::Status Promoter::CheckSlave(const HostState& slave) const {
   const std::string name = slave.host.ToString();
   if (!slave.binlog || !slave.gtid_strict) {
-    return Refuse(name +
-                  ": a master needs log_bin and gtid_strict_mode: set both in its configuration, start it "
-                  "again, then run the command again");
+    return Refuse(fmt::format(
+        "{}: a master needs {}: set them in its configuration, start it again, then run the command again",
+        name, WordsOf(slave.engine).master_settings));
   }
   if (!slave.following) {
     // An interrupted promotion got this far.
@@ -95,10 +95,10 @@ absl::Status Promoter::CheckSlave(const HostState& slave) const {
     return Refuse(name + ": is a slave that takes writes: kv shards fence " + name + " makes it read-only");
   if (!slave.following->applies) {
     return Refuse(fmt::format(
-        "{0}: does not apply what comes from its master: {1}\nMend that, and START SLAVE SQL_THREAD there "
+        "{0}: does not apply what comes from its master: {1}\nMend that, and {2} there "
         "(nothing else while the master is away: what has come in and is not applied would be thrown "
         "away); or, while the master lives, kv shards replace-slave {0} --discard makes it new",
-        name, slave.following->error));
+        name, slave.following->error, WordsOf(slave.engine).start_applying));
   }
   return absl::OkStatus();
 }
@@ -118,10 +118,10 @@ absl::Status Promoter::CheckPlanned(const HostState& master, const HostState& sl
     }
   }
   if (master.following) {
-    return Refuse(
-        fmt::format("{0}: is a master by the map, and follows {1}: if it is to lead, STOP SLAVE; RESET SLAVE "
-                    "ALL there, then kv shards promote {0}",
-                    other().ToString(), master.following->master.ToString()));
+    return Refuse(fmt::format(
+        "{0}: is a master by the map, and follows {1}: if it is to lead, {2} there, then kv shards "
+        "promote {0}",
+        other().ToString(), master.following->master.ToString(), WordsOf(master.engine).forget_master));
   }
   return absl::OkStatus();
 }
@@ -135,6 +135,7 @@ absl::StatusOr<Promotion> Promoter::Planned() {
   if (!master.ok()) return master.status();
   auto slave = HostAdmin::Open(host(), fleet_.access);
   if (!slave.ok()) return slave.status();
+  if (auto status = CheckSameEngine(**master, **slave); !status.ok()) return status;
   for (HostAdmin* const admin : {master->get(), slave->get()}) {
     if (auto status = admin->Claim(); !status.ok()) return status;
   }
@@ -242,6 +243,9 @@ absl::StatusOr<Promotion> Promoter::Complete() {
   Promotion promotion{.before = plan_.before, .after = plan_.before};
   const auto slave = HostAdmin::Open(other(), fleet_.access);
   if (!slave.ok() && !absl::IsUnavailable(slave.status())) return slave.status();
+  if (slave.ok()) {
+    if (auto status = CheckSameEngine(**master, **slave); !status.ok()) return status;
+  }
   for (HostAdmin* const admin : {master->get(), slave.ok() ? slave->get() : nullptr}) {
     if (admin == nullptr) continue;
     // An emergency that was cut short may have left a process that hangs.
@@ -262,9 +266,8 @@ absl::StatusOr<Promotion> Promoter::Complete() {
   if (!found.ok()) return found.status();
   if (is->following) {
     return Refuse(
-        fmt::format("{0}: is the master by the map, and follows {1}: STOP SLAVE; RESET SLAVE ALL there, then "
-                    "kv shards promote {0}",
-                    host().ToString(), is->following->master.ToString()));
+        fmt::format("{0}: is the master by the map, and follows {1}: {2} there, then kv shards promote {0}",
+                    host().ToString(), is->following->master.ToString(), WordsOf(is->engine).forget_master));
   }
   if (options_.dry_run) {
     promotion.follows = found->follows && CheckReplicates(other(), *there, host()).ok();
@@ -342,6 +345,7 @@ bool Promoter::Attach(HostAdmin& master, bool follows) {
 absl::Status Promoter::TryAttach(HostAdmin& master, bool follows) {
   auto slave = HostAdmin::Open(other(), fleet_.access);
   if (!slave.ok()) return slave.status();
+  if (auto status = CheckSameEngine(master, **slave); !status.ok()) return status;
   if (!follows) {
     if (auto status = (*slave)->Follow(host(), fleet_.access); !status.ok()) return status;
     // Clients that connected meanwhile have the old map.
@@ -373,10 +377,9 @@ absl::Status Promoter::TryAttach(HostAdmin& master, bool follows) {
       return Refuse(there->following->error);
     }
     if (!state->semi_sync_master) {
-      return Refuse(host().ToString() +
-                    " acknowledges commits without its slave: SET GLOBAL rpl_semi_sync_master_enabled = ON "
-                    "there, then "
-                    "run the command again");
+      return Refuse(fmt::format(
+          "{} acknowledges commits without its slave: SET GLOBAL {} = ON there, then run the command again",
+          host().ToString(), WordsOf(state->engine).semi_sync));
     }
     // Commits are made to wait only once the slave has received everything: earlier they would wait for all
     // of that.

@@ -47,14 +47,16 @@ std::string Promoter::DescribeLoss(const HostState& slave, uint64_t* at_least) {
   const std::string lacks = fmt::format("it lacks {} transactions that {} had at {:%Y-%m-%d %H:%M:%S} UTC",
                                         *at_least, other().ToString(), fmt::gmtime(seen_at));
   if (!doubt.empty()) return fmt::format("{}; {}", lacks, doubt);
+  const Words& words = WordsOf(slave.engine);
   fleet_.report(fmt::format(
       "{}: {}, which no client was told of, because {} answers a commit only when its slave has it "
-      "(rpl_semi_sync_master_wait_no_slave), and the slave has all that it was seen to have before those. {}",
-      host().ToString(), lacks, other().ToString(),
+      "({}), and the slave has all that it was seen to have before those. {}",
+      host().ToString(), lacks, other().ToString(), words.wait_no_slave,
       seen.value("hides", false)
-          ? "Nor has any client read what they wrote (rpl_semi_sync_master_wait_point is AFTER_SYNC)"
-          : "But clients may have read what they wrote, which is gone: rpl_semi_sync_master_wait_point is "
-            "AFTER_COMMIT there; set it to AFTER_SYNC"));
+          ? fmt::format("Nor has any client read what they wrote ({} is AFTER_SYNC)", words.wait_point)
+          : fmt::format("But clients may have read what they wrote, which is gone: {} is AFTER_COMMIT there; "
+                        "set it to AFTER_SYNC",
+                        words.wait_point)));
   *at_least = 0;
   return "";
 }

@@ -118,8 +118,9 @@ std::string MayLackAcknowledged(const Json& seen, const Host& master, const Host
   if (!seen.value("wait_no_slave", false) || seen.value("timeout_ms", uint64_t{0}) < kForEverMs) {
     return fmt::format(
         "{} answered without a slave when that was away, or after {} ms: if it did so is not known "
-        "(rpl_semi_sync_master_wait_no_slave, rpl_semi_sync_master_timeout)",
-        master.ToString(), seen.value("timeout_ms", uint64_t{0}));
+        "({}, {})",
+        master.ToString(), seen.value("timeout_ms", uint64_t{0}), WordsOf(slave.engine).wait_no_slave,
+        WordsOf(slave.engine).wait_timeout);
   }
   // That the slave has what its master had at the last inspection says nothing about later commits, unless
   // this slave is known to be the only one that the master has waited for ever since.

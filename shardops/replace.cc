@@ -13,6 +13,7 @@
 #include "backends/mysql/driver/tables.h"
 #include "base/fail_point.h"
 #include "shardops/channel_settings.h"
+#include "shardops/clone.h"
 #include "shardops/copy.h"
 #include "shardops/gtid.h"
 #include "shardops/map_history.h"
@@ -110,21 +111,14 @@ absl::Status SuspendWait(FleetOperator& fleet, const Held& held, HostAdmin& mast
 
 /// Makes a slave that was replaced follow nobody. Otherwise the master would count its acknowledgements too,
 /// and the new slave might lack what clients were told of.
-void Detach(FleetOperator& fleet, const Pair& pair) {
+void Detach(FleetOperator& fleet, const Pair& pair, Engine engine) {
   const auto slave = HostAdmin::Open(pair.slave, fleet.access);
   absl::Status status = slave.status();
-  if (slave.ok()) {
-    status = (*slave)->WithConnection([](mysql::Connection& connection) {
-      connection.Run("STOP SLAVE");
-      connection.Run("RESET SLAVE ALL");
-      return absl::OkStatus();
-    });
-  }
+  if (slave.ok()) status = (*slave)->ForgetMaster();
   if (status.ok()) return;
-  fleet.report(
-      fmt::format("{}: should it come back, STOP SLAVE; RESET SLAVE ALL there: the answers of {} to clients "
-                  "must not depend on what it has",
-                  pair.slave.ToString(), pair.master.ToString()));
+  fleet.report(fmt::format(
+      "{}: should it come back, {} there: the answers of {} to clients must not depend on what it has",
+      pair.slave.ToString(), WordsOf(engine).forget_master, pair.master.ToString()));
 }
 
 /// Sets the slave's GTID position to that of its copy: `position`, of the master's log.
@@ -178,9 +172,9 @@ absl::Status CheckNewSlave(HostAdmin& next) {
   const std::string name = next.host().ToString();
   if (!state->read_only) return Refuse(fmt::format("{}: takes writes: kv shards fence {}", name, name));
   if (state->binlog && state->gtid_strict && state->log_slave_updates) return absl::OkStatus();
-  return Refuse(name +
-                ": needs log_bin, log_slave_updates and gtid_strict_mode: set them in its configuration, "
-                "start it again, then run the command again");
+  return Refuse(
+      fmt::format("{}: needs {}: set them in its configuration, start it again, then run the command again",
+                  name, next.words().slave_settings));
 }
 
 /// Whether there is a table of a dataset in a database.
@@ -236,6 +230,23 @@ absl::Status Rebuild(FleetOperator& fleet, const Held& held, const Pair& pair, H
   return EndCopy(fleet, held, next.host());
 }
 
+/// Does the same on MySQL, where the copy has the users too.
+///
+/// next  Is another connection afterwards, since the host restarts.
+absl::Status RebuildByClone(FleetOperator& fleet, const Held& held, const Pair& pair, HostAdmin& master,
+                            std::unique_ptr<HostAdmin>& next, const ReplaceOptions& options) {
+  const Host host = next->host();
+  if (auto status = CheckEmpty(*next, options.discard); !status.ok()) return status;
+  if (auto status = BeginCopy(fleet, held, host, pair.master); !status.ok()) return status;
+  Reached("replace.begun");
+  if (auto status = next->ForgetMaster(); !status.ok()) return status;
+  if (auto status = SuspendWait(fleet, held, master, pair, host); !status.ok()) return status;
+  Reached("replace.empty");
+  if (auto status = CloneHost(fleet, pair.master, next, options.progress); !status.ok()) return status;
+  Reached("replace.copied");
+  return EndCopy(fleet, held, host);
+}
+
 /// Names another host the slave of the pair in the maps. The copy may have taken hours, so that the maps may
 /// have changed meanwhile, for other pairs.
 absl::Status NameSlave(FleetOperator& fleet, const Held& held, const Pair& pair, const Host& next) {
@@ -256,13 +267,14 @@ absl::Status NameSlave(FleetOperator& fleet, const Held& held, const Pair& pair,
 }
 
 /// Names another host the slave of the pair in the maps, and detaches the one before.
-absl::Status PublishSlave(FleetOperator& fleet, const Held& held, const Pair& pair, const Host& next) {
+absl::Status PublishSlave(FleetOperator& fleet, const Held& held, const Pair& pair, const Host& next,
+                          Engine engine) {
   PrepareHistory(fleet.zookeeper, fleet.root).IgnoreError();
   // What the old slave had says nothing about the new one, which still lacks what was written since the copy.
   if (auto status = RecordCommitsWithoutSlave(fleet, pair.master); !status.ok()) return status;
   if (auto status = NameSlave(fleet, held, pair, next); !status.ok()) return status;
   fleet.report(fmt::format("{} is the slave of {} by the maps", next.ToString(), pair.master.ToString()));
-  Detach(fleet, pair);
+  Detach(fleet, pair, engine);
   return absl::OkStatus();
 }
 
@@ -292,6 +304,11 @@ absl::Status ReplaceSlave(FleetOperator& fleet, const Host& slave, const Replace
   if (!master.ok()) return master.status();
   auto host = HostAdmin::OpenClaimed(next, fleet.access);
   if (!host.ok()) return host.status();
+  if (auto status = CheckSameEngine(**master, **host); !status.ok()) return status;
+  const bool by_clone = (*host)->engine() == Engine::kMySql;
+  if (by_clone) {
+    if (auto status = CheckClone(**master, **host); !status.ok()) return status;
+  }
   if (auto status = CheckNewSlave(**host); !status.ok()) return status;
   if (auto status = CheckMasterHasAll(*maps, *pair, **master, **host); !status.ok()) return status;
   if (options.dry_run) {
@@ -299,9 +316,11 @@ absl::Status ReplaceSlave(FleetOperator& fleet, const Host& slave, const Replace
                              next.ToString(), pair->master.ToString()));
     return absl::OkStatus();
   }
-  if (auto status = Rebuild(fleet, held, *pair, **master, **host, options); !status.ok()) return status;
+  const absl::Status rebuilt = by_clone ? RebuildByClone(fleet, held, *pair, **master, *host, options)
+                                        : Rebuild(fleet, held, *pair, **master, **host, options);
+  if (!rebuilt.ok()) return rebuilt;
   if (pair->slave != next) {
-    if (auto status = PublishSlave(fleet, held, *pair, next); !status.ok()) return status;
+    if (auto status = PublishSlave(fleet, held, *pair, next, (*host)->engine()); !status.ok()) return status;
   }
   Reached("replace.published");
   // The promotion of the master, which makes the new slave follow, claims both hosts for itself.

@@ -69,7 +69,9 @@ void FindUnansweredProblems(HostReport& report, const HostReport* slave_report) 
 void FindServerProblems(HostReport& report) {
   const auto say = [&](std::string text) { report.problems.push_back(std::move(text)); };
   const HostState& state = *report.state;
-  if (!state.binlog || !state.gtid_strict) say("log_bin and gtid_strict_mode are not both on");
+  if (!state.binlog || !state.gtid_strict) {
+    say(fmt::format("{} are not all on", WordsOf(state.engine).master_settings));
+  }
   if (state.max_packet < 2 * kMaxPutBytes) {
     say(fmt::format("max_allowed_packet is {}, at least {} is needed", state.max_packet, 2 * kMaxPutBytes));
   }
@@ -94,6 +96,13 @@ void FindMasterProblems(HostReport& report, const HostReport* slave_report) {
   const std::string name = report.host.ToString();
   const std::string slave = report.pair.slave.ToString();
   const HostState& state = *report.state;
+  const Words& words = WordsOf(state.engine);
+  if (slave_report != nullptr && slave_report->state && slave_report->state->engine != state.engine) {
+    say(fmt::format(
+        "is a {} server, and its slave by the map, {}, a {} server: neither can replicate from the "
+        "other; the pair needs two servers of the same engine",
+        words.engine, slave, WordsOf(slave_report->state->engine).engine));
+  }
   if (!report.copy.ok()) {
     say(About(name, report.copy) + ". The map names it the master: kv shards promote " + slave +
         " makes that the master first");
@@ -101,7 +110,7 @@ void FindMasterProblems(HostReport& report, const HostReport* slave_report) {
   if (state.following) say("is a master by the map, and follows " + state.following->master.ToString());
   if (state.read_only) say("is a master by the map, and read-only: kv shards promote " + name + " opens it");
   if (!state.semi_sync_master) {
-    say("acknowledges commits without its slave: SET GLOBAL rpl_semi_sync_master_enabled = ON");
+    say(fmt::format("acknowledges commits without its slave: SET GLOBAL {} = ON", words.semi_sync));
   } else if (state.semi_sync_slaves == 0) {
     const bool broken = slave_report != nullptr && slave_report->state && slave_report->state->following &&
                         IsBroken(*slave_report->state->following);
@@ -111,16 +120,15 @@ void FindMasterProblems(HostReport& report, const HostReport* slave_report) {
   } else if (state.semi_sync_slaves > 1) {
     say(fmt::format(
         "has {} semi-synchronous slaves, and answers a commit when any of them has it: SHOW FULL PROCESSLIST "
-        "there names them (Binlog Dump), STOP SLAVE on all but {}",
-        state.semi_sync_slaves, slave));
+        "there names them ({}), {} on all but {}",
+        state.semi_sync_slaves, words.dump_command, words.stop_slave, slave));
   } else if (!state.semi_sync_active) {
     say("does not wait for its slave at present");
   } else if (!state.semi_sync_wait_no_slave || state.semi_sync_timeout_ms < kForEverMs) {
     say(fmt::format(
         "acknowledges commits without its slave when that is away: should it die, what is lost is not "
-        "known. SET GLOBAL rpl_semi_sync_master_wait_no_slave = ON, rpl_semi_sync_master_timeout = {}, there "
-        "and in its configuration",
-        kForEverMs));
+        "known. SET GLOBAL {} = ON, {} = {}, there and in its configuration",
+        words.wait_no_slave, words.wait_timeout, kForEverMs));
   }
 }
 
@@ -149,8 +157,9 @@ void FindSlaveProblems(HostReport& report) {
   }
   if (!following.receives) say("is not connected to its master");
   if (!following.applies) {
-    say(fmt::format("does not apply what comes from its master{}",
-                    following.error.empty() ? ": START SLAVE SQL_THREAD there" : ""));
+    say(fmt::format(
+        "does not apply what comes from its master{}",
+        following.error.empty() ? fmt::format(": {} there", WordsOf(state.engine).start_applying) : ""));
   }
   if (following.lag_s.value_or(0) > kMaxLagS) say(fmt::format("is {} s behind", *following.lag_s));
 }

@@ -44,10 +44,14 @@ std::vector<std::string> ServerPair::Arguments(int id, int domain, std::vector<s
 ServerPair::ServerPair(int number, const std::vector<std::string>& arguments)
     : a_(Arguments(2 * number - 1, number, arguments)),
       b_(Arguments(2 * number, number, WithThreads(arguments))) {
+  // This holds for administrators too.
+  if (OnMySql()) a_.Run("SET GLOBAL super_read_only = OFF");
   a_.Run(
       "CREATE USER repl@'127.0.0.1' IDENTIFIED BY 'repl'; GRANT REPLICATION SLAVE ON *.* TO repl@'127.0.0.1';"
       "CREATE USER kvstore@'127.0.0.1' IDENTIFIED BY 'kvstore'; GRANT ALL ON `db%`.* TO kvstore@'127.0.0.1';"
       "GRANT ALL ON `mod%`.* TO kvstore@'127.0.0.1';");
+  // Slaves are copied with this login.
+  if (OnMySql()) a_.Run("GRANT BACKUP_ADMIN ON *.* TO repl@'127.0.0.1'");
   b_.Run(fmt::format(
       "CHANGE MASTER TO master_host = '127.0.0.1', master_port = {}, master_user = 'repl', "
       "master_password = 'repl', master_use_gtid = slave_pos, master_connect_retry = 1; START SLAVE",

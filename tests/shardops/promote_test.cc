@@ -140,7 +140,9 @@ TEST_F(PromoteTest, AfterTheMasterWasKilledEveryAcknowledgedWriteIsThere) {
     const Host before = pair_.Master();
     const Host next = OtherHost();
     old.Kill();
-    ASSERT_OK(Promote(pair_.fleet(), next, {.emergency = true}).status());
+    // A slave may have received more than it applies within the usual time.
+    ASSERT_OK(
+        Promote(pair_.fleet(), next, {.emergency = true, .catch_up = std::chrono::minutes(1)}).status());
     clients.Work(20);
     // The old master comes back, and nobody can write to it.
     old.Start();
@@ -286,9 +288,13 @@ TEST_F(SlowSlaveTest, WhatNobodyWasToldOfIsNoLoss) {
   EXPECT_FALSE(answered_);
   EXPECT_EQ(rows_that_wait_, "0\n") << "nobody has read it";
   ASSERT_OK(TakeOver().status());
-  EXPECT_THAT(told_, ::testing::HasSubstr("it lacks 1 transactions"));
-  EXPECT_THAT(told_, ::testing::HasSubstr("which no client was told of, because"));
-  EXPECT_THAT(told_, ::testing::HasSubstr("Nor has any client read what they wrote"));
+  // On MySQL what waits for the slave is not in the master's set of transactions yet, so nothing is known to
+  // be lacking.
+  if (!OnMySql()) {
+    EXPECT_THAT(told_, ::testing::HasSubstr("it lacks 1 transactions"));
+    EXPECT_THAT(told_, ::testing::HasSubstr("which no client was told of, because"));
+    EXPECT_THAT(told_, ::testing::HasSubstr("Nor has any client read what they wrote"));
+  }
   EXPECT_TRUE(Eventually([&] {
     const auto found = store_->GetRow("events", "told", {});
     return found.ok() && found->items.size() == 1;
@@ -305,7 +311,11 @@ TEST_F(SlowSlaveTest, WhatOthersMayHaveReadIsSaid) {
   EXPECT_THAT(told_, ::testing::HasSubstr("clients may have read what they wrote"));
 }
 
+/// Why Slow does nothing on MySQL.
+constexpr char kNoSpeedLimit[] = "read_binlog_speed_limit, which makes a slave receive slowly";
+
 TEST_F(SlowSlaveTest, WhatTheMasterAnsweredAloneIsALoss) {
+  KV_SKIP_ON_MYSQL(kNoSpeedLimit);
   ASSERT_OK(shardops::InspectFleet(pair_.fleet()));
   Slow();
   // The master waits for its slave for 50 ms only.
@@ -319,6 +329,7 @@ TEST_F(SlowSlaveTest, WhatTheMasterAnsweredAloneIsALoss) {
 }
 
 TEST_F(SlowSlaveTest, WhatTheMasterAnsweredAloneBeforeItWaitedAgainIsALoss) {
+  KV_SKIP_ON_MYSQL(kNoSpeedLimit);
   ASSERT_OK(shardops::InspectFleet(pair_.fleet()));
   pair_.a().Run("SET GLOBAL rpl_semi_sync_master_wait_no_slave = OFF");
   pair_.b().Run("STOP SLAVE IO_THREAD");
@@ -339,6 +350,7 @@ TEST_F(SlowSlaveTest, WhatTheMasterAnsweredAloneBeforeItWaitedAgainIsALoss) {
 }
 
 TEST_F(PromoteTest, AMasterThatWasLetGoIsNotTrustedForWhatItDidBefore) {
+  KV_SKIP_ON_MYSQL(kNoSpeedLimit);
   ASSERT_OK(shardops::InspectFleet(pair_.fleet()));
   pair_.b().Run("STOP SLAVE");
   SetFailPointHook([&](std::string_view name) {

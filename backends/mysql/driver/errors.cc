@@ -33,7 +33,9 @@ enum Code : int {
   kAutoIncrementFailed = 1467,
   kReadOnlyTransaction = 1792,
   kReadOnlyMode = 1836,
-  kConnectionKilled = 1927,
+  kConnectionKilled = 1927,    // of MariaDB
+  kSessionKilled = 3169,       // of MySQL
+  kDisconnectedAsIdle = 4031,  // of MySQL, which says so before it ends a connection at wait_timeout
   kRecordChanged = 1020,
   kDiskFull = 1021,
   kErrorOnWrite = 1026,
@@ -66,6 +68,8 @@ Trouble Classify(const sql::SQLException& error) {
       return Trouble::kStatementGone;
     case kServerShutdown:
     case kConnectionKilled:
+    case kSessionKilled:
+    case kDisconnectedAsIdle:
     case kQueryInterrupted:
       return Trouble::kConnection;
     default:

@@ -47,11 +47,15 @@ TEST(Cuts, ReadsAreRepeated) {
   EXPECT_TRUE(proxied.proxy.HasCut());
 }
 
+/// The statement that commits the object "unique text". A create is a single statement where the server
+/// returns the new ID; on MySQL it is a transaction.
+const char* const kCommitOfCreate = OnMySql() ? "COMMIT" : "unique text";
+
 TEST(Cuts, ACreateWhoseAnswerIsLostMayHaveHappenedAndIsNotRepeated) {
   Proxied proxied(kObjects);
   const auto objects = *proxied.backend->OpenObjects(proxied.direct.spec);
   ASSERT_OK(objects->Create(R"({"a":"warm"})", {.shard = kOfFirst}));
-  proxied.proxy.CutAtAnswerTo("unique text");
+  proxied.proxy.CutAtAnswerTo(kCommitOfCreate);
   EXPECT_THAT(objects->Create(R"({"a":"unique text"})", {.shard = kOfFirst}),
               FailsWith(kUnavailable, "may or may not have happened"));
   EXPECT_EQ(SharedFleet().server(0).Run("SELECT COUNT(*) FROM db00000.pins WHERE data LIKE '%unique text%'"),
@@ -237,7 +241,7 @@ TEST(Cuts, ACommitThatTheServerCallsFailedMayHaveHappened) {
     EXPECT_TRUE(IsInDoubt(updated)) << updated;
   }
   // If the statement is its own transaction, only some errors are those of a commit.
-  proxied.proxy.ReplaceAnswerTo("unique text", error_packet(1180, "Got error 5 during COMMIT"));
+  proxied.proxy.ReplaceAnswerTo(kCommitOfCreate, error_packet(1180, "Got error 5 during COMMIT"));
   const absl::Status created = objects->Create(R"({"a":"unique text"})", {.shard = kOfFirst}).status();
   EXPECT_TRUE(IsInDoubt(created)) << created;
   proxied.proxy.ReplaceAnswerTo("unique text", error_packet(1366, "Incorrect string value"));

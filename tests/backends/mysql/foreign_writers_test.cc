@@ -173,6 +173,7 @@ TEST_F(CapturedDatasetTest, TheClockIsRaisedAlsoWhereTheServersTimeIsPast) {
 }
 
 TEST(MigrationsOfMyRocks, WhatTheLogNamesIsThereToBeRead) {
+  KV_SKIP_ON_MYSQL("MySQL has no MyRocks");
   TestFleet fleet({kLittleMemoryForMyRocks});
   const auto backend = *fleet.Open();
   ASSERT_OK(backend->Init(nullptr, nullptr));

@@ -5,7 +5,7 @@ namespace kvstore::testing {
 namespace {
 
 const bool kShared = ShareFleet();
-const auto kEngines = ::testing::Values(MySql("innodb"), MySql("myrocks"));
+const auto kEngines = ::testing::ValuesIn(OnEachEngine());
 
 INSTANTIATE_TEST_SUITE_P(MySql, HistorySuite, kEngines, PrintName);
 

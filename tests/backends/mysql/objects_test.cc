@@ -261,13 +261,9 @@ TEST(Mappings, NoStatementCountsOrPassesAllEntries) {
   Opened dataset({.name = "board_has_pins", .shape = Shape::kMappings});
   MariaDbServer& server = SharedFleet().OfShard(0);
   server.Run(
-      "INSERT INTO db00000.board_has_pins (from_id, to_id, sequence) SELECT 1, seq, 1000000 - seq FROM "
-      "seq_1_to_200000");
-  const auto statements = [&] {
-    return std::stoull(
-        server.Run("SELECT variable_value FROM information_schema.global_status WHERE variable_name = "
-                   "'Com_stmt_execute'"));
-  };
+      "INSERT INTO db00000.board_has_pins (from_id, to_id, sequence) SELECT 1, seq, 1000000 - seq FROM " +
+      Numbers(1, 200000));
+  const auto statements = [&] { return SumOfStatus(server, "'Com_stmt_execute'"); };
   const uint64_t before = statements();
   EXPECT_EQ(*dataset.mappings->Count(1), 200'000u);
   EXPECT_GE(statements() - before, 4u);
@@ -308,8 +304,8 @@ class CancelsAt {
 TEST(Mappings, ACountAndAnOffsetEndWithTheirCaller) {
   Opened dataset({.name = "board_has_pins", .shape = Shape::kMappings});
   SharedFleet().OfShard(0).Run(
-      "INSERT INTO db00000.board_has_pins (from_id, to_id, sequence) SELECT 1, seq, seq FROM "
-      "seq_1_to_300000");
+      "INSERT INTO db00000.board_has_pins (from_id, to_id, sequence) SELECT 1, seq, seq FROM " +
+      Numbers(1, 300000));
   const auto cancelled = FailsWith(absl::StatusCode::kCancelled, "");
   {
     const CancelsAt counted("mapping.counted");
@@ -332,13 +328,11 @@ TEST(Mappings, APageReadsWhatItReturnsAndNoMore) {
   options.pool.max_connections = 1;
   Opened dataset({.name = "board_has_pins", .shape = Shape::kMappings}, options);
   MariaDbServer& server = SharedFleet().OfShard(0);
-  server.Run("INSERT INTO db00000.board_has_pins SELECT 1, seq, seq * 10 FROM seq_1_to_20000");
+  server.Run("INSERT INTO db00000.board_has_pins SELECT 1, seq, seq * 10 FROM " + Numbers(1, 20000));
   const auto read = [&] {
-    return std::stoull(
-        server.Run("SELECT SUM(variable_value) FROM information_schema.global_status WHERE variable_name IN "
-                   "('Handler_read_first', 'Handler_read_key', 'Handler_read_last', 'Handler_read_next', "
-                   "'Handler_read_prev', "
-                   "'Handler_read_rnd')"));
+    return SumOfStatus(server,
+                       "'Handler_read_first', 'Handler_read_key', 'Handler_read_last', 'Handler_read_next', "
+                       "'Handler_read_prev', 'Handler_read_rnd'");
   };
   const uint64_t idle = read();
   const uint64_t of_asking = read() - idle;

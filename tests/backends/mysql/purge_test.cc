@@ -15,7 +15,8 @@ TEST(Purge, TakesLongColumnsInSmallSteps) {
   Opened dataset({.name = "events", .max_versions = 2});
   const std::string row = "user";
   ServerOf(row).Run("INSERT INTO " + TableOf(row) +
-                    " SELECT 'user', CONCAT('c', seq DIV 2500), 1 + seq MOD 2500, 'v' FROM seq_0_to_9999");
+                    " SELECT 'user', CONCAT('c', seq DIV 2500), 1 + seq MOD 2500, 'v' FROM " +
+                    Numbers(0, 9999));
   uint64_t calls = 0;
   ASSERT_OK_AND_ASSIGN(const ReclaimResult result,
                        dataset.backend->Reclaim(dataset.spec, [&](uint64_t done, uint64_t total) {
@@ -32,9 +33,9 @@ TEST(Purge, TakesExpiredCellsBehindAnyNumberThatAreNot) {
   Opened dataset({.name = "events", .max_versions = 0, .ttl_ms = 3'600'000});
   const std::string row = "user";
   const std::string now = std::to_string(WallClockMs());
-  ServerOf(row).Run("INSERT INTO " + TableOf(row) + " SELECT 'user', 'x', " + now +
-                    " - seq, 'v' FROM seq_1_to_3000");
-  ServerOf(row).Run("INSERT INTO " + TableOf(row) + " SELECT 'user', 'x', seq, 'v' FROM seq_1_to_700");
+  ServerOf(row).Run("INSERT INTO " + TableOf(row) + " SELECT 'user', 'x', " + now + " - seq, 'v' FROM " +
+                    Numbers(1, 3000));
+  ServerOf(row).Run("INSERT INTO " + TableOf(row) + " SELECT 'user', 'x', seq, 'v' FROM " + Numbers(1, 700));
   ASSERT_OK_AND_ASSIGN(const ReclaimResult result, dataset.backend->Reclaim(dataset.spec, nullptr));
   EXPECT_EQ(result.expired_cells, 700u);
   EXPECT_EQ(result.surplus_cells, 0u);
@@ -46,7 +47,7 @@ TEST(Purge, EndsWhileItWaitsForItsRate) {
   options.purge_cells_per_s = 1;
   Opened dataset({.name = "events", .max_versions = 1}, options);
   const std::string row = "user";
-  ServerOf(row).Run("INSERT INTO " + TableOf(row) + " SELECT 'user', 'x', seq, 'v' FROM seq_1_to_1000");
+  ServerOf(row).Run("INSERT INTO " + TableOf(row) + " SELECT 'user', 'x', seq, 'v' FROM " + Numbers(1, 1000));
   const auto left = [&] { return std::stoi(ServerOf(row).Run("SELECT COUNT(*) FROM " + TableOf(row))); };
   // The rate makes it wait for minutes after the first deletes.
   EXPECT_THAT(dataset.backend->Reclaim(dataset.spec, [&](uint64_t, uint64_t) { return left() == 1000; }),

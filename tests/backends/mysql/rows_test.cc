@@ -27,11 +27,9 @@ const DatasetSpec kAllVersions{.name = "events", .max_versions = 0};
 
 /// How many index entries the server of `row` has read so far.
 uint64_t EntriesRead(std::string_view row) {
-  return std::stoull(
-      ServerOf(row).Run("SELECT SUM(variable_value) FROM information_schema.global_status WHERE "
-                        "variable_name IN ('Handler_read_first', "
-                        "'Handler_read_key', 'Handler_read_last', 'Handler_read_next', 'Handler_read_prev', "
-                        "'Handler_read_rnd')"));
+  return SumOfStatus(ServerOf(row),
+                     "'Handler_read_first', 'Handler_read_key', 'Handler_read_last', 'Handler_read_next', "
+                     "'Handler_read_prev', 'Handler_read_rnd'");
 }
 
 TEST(Rows, LieOnTheModShardOfTheirKey) {
@@ -45,7 +43,8 @@ TEST(Rows, TheNewestOfManyVersionsAreReadWithoutTheRest) {
   Opened dataset(kAllVersions);
   const std::string row = "user";
   ServerOf(row).Run("INSERT INTO " + TableOf(row) +
-                    " SELECT 'user', CONCAT('c', seq DIV 10000), 1 + seq MOD 10000, 'v' FROM seq_0_to_29999");
+                    " SELECT 'user', CONCAT('c', seq DIV 10000), 1 + seq MOD 10000, 'v' FROM " +
+                    Numbers(0, 29999));
   const uint64_t idle = EntriesRead(row);
   const uint64_t of_asking = EntriesRead(row) - idle;
   const auto read = [&](const ReadOptions& options) {
@@ -62,11 +61,7 @@ TEST(Rows, TheNewestOfManyVersionsAreReadWithoutTheRest) {
 }
 
 /// How many prepared statements the server of `row` has run so far.
-uint64_t StatementsRun(std::string_view row) {
-  return std::stoull(
-      ServerOf(row).Run("SELECT variable_value FROM information_schema.global_status WHERE "
-                        "variable_name = 'Com_stmt_execute'"));
-}
+uint64_t StatementsRun(std::string_view row) { return SumOfStatus(ServerOf(row), "'Com_stmt_execute'"); }
 
 TEST(Rows, NoStatementReadsAllExpiredCells) {
   Opened dataset({.name = "events", .max_versions = 0, .ttl_ms = 3'600'000});
@@ -74,8 +69,9 @@ TEST(Rows, NoStatementReadsAllExpiredCells) {
   const std::string now = std::to_string(WallClockMs());
   // Many columns, then a long one, and behind them a cell that has not expired.
   ServerOf(row).Run("INSERT INTO " + TableOf(row) +
-                    " SELECT 'user', CONCAT('c', LPAD(seq, 6, '0')), 1, 'v' FROM seq_1_to_40000");
-  ServerOf(row).Run("INSERT INTO " + TableOf(row) + " SELECT 'user', 'd', seq, 'v' FROM seq_1_to_40000");
+                    " SELECT 'user', CONCAT('c', LPAD(seq, 6, '0')), 1, 'v' FROM " + Numbers(1, 40000));
+  ServerOf(row).Run("INSERT INTO " + TableOf(row) + " SELECT 'user', 'd', seq, 'v' FROM " +
+                    Numbers(1, 40000));
   ServerOf(row).Run("INSERT INTO " + TableOf(row) + " VALUES ('user', 'e', " + now + ", 'v')");
   const auto expect_bounded = [&](const std::function<std::string()>& read) {
     const uint64_t entries = EntriesRead(row);
@@ -94,7 +90,7 @@ TEST(Rows, AReadOfExpiredCellsEndsWithItsCaller) {
   Opened dataset({.name = "events", .max_versions = 0, .ttl_ms = 3'600'000});
   const std::string row = "user";
   ServerOf(row).Run("INSERT INTO " + TableOf(row) +
-                    " SELECT 'user', CONCAT('c', LPAD(seq, 6, '0')), 1, 'v' FROM seq_1_to_60000");
+                    " SELECT 'user', CONCAT('c', LPAD(seq, 6, '0')), 1, 'v' FROM " + Numbers(1, 60000));
   std::atomic<bool> cancelled{false};
   std::atomic<int> passed{0};
   SetFailPointHook([&](std::string_view reached) {
@@ -117,7 +113,7 @@ TEST(Rows, AnEmptyPageEndsAmongAMillionExpiredColumns) {
   const std::string row = "user";
   const std::string now = std::to_string(WallClockMs());
   ServerOf(row).Run("INSERT INTO " + TableOf(row) +
-                    " SELECT 'user', CONCAT('c', LPAD(seq, 7, '0')), 1, 'v' FROM seq_1_to_1100000");
+                    " SELECT 'user', CONCAT('c', LPAD(seq, 7, '0')), 1, 'v' FROM " + Numbers(1, 1100000));
   ServerOf(row).Run("INSERT INTO " + TableOf(row) + " VALUES ('user', 'e', " + now + ", 'v')");
   ASSERT_OK_AND_ASSIGN(const RowPage empty, dataset.rows->Get(row, {}, std::nullopt));
   EXPECT_TRUE(empty.items.empty());
@@ -136,7 +132,7 @@ TEST(Rows, AColumnAmongManyExpiredOnesIsFound) {
   const std::string now = std::to_string(WallClockMs());
   ServerOf(row).Run("INSERT INTO " + TableOf(row) +
                     " SELECT 'user', CONCAT('c', LPAD(seq, 6, '0')), IF(seq MOD 700 = 0, " + now +
-                    ", 1), 'v' FROM seq_1_to_40000");
+                    ", 1), 'v' FROM " + Numbers(1, 40000));
   ASSERT_OK_AND_ASSIGN(const auto items, ReadPages(*dataset.rows, row, {.limit = 20}));
   EXPECT_EQ(items.size(), 40'000u / 700);
   ASSERT_OK_AND_ASSIGN(const auto together, ReadPages(*dataset.rows, row, {.limit = 1000}));
@@ -147,7 +143,7 @@ TEST(Rows, LongRowsArePagedThroughOnce) {
   Opened dataset(kAllVersions);
   const std::string row = "user";
   ServerOf(row).Run("INSERT INTO " + TableOf(row) +
-                    " SELECT 'user', CONCAT('c', seq MOD 700), 1 + seq, 'v' FROM seq_0_to_6999");
+                    " SELECT 'user', CONCAT('c', seq MOD 700), 1 + seq, 'v' FROM " + Numbers(0, 6999));
   ASSERT_OK_AND_ASSIGN(const auto items, ReadPages(*dataset.rows, row, {.versions = 9999, .limit = 100}));
   ASSERT_EQ(items.size(), 700u);
   for (const Item& item : items) EXPECT_EQ(item.cells.size(), 10u);
@@ -359,8 +355,9 @@ TEST(Rows, AScanThatFindsNothingReadsItsRangeInPiecesAndSeesThatTheCallIsOver) {
   Opened dataset(kAllVersions);
   const std::string row = "user";
   ServerOf(row).Run("INSERT INTO " + TableOf(row) +
-                    " SELECT CONCAT('r', LPAD(seq, 6, '0')), 'c', 1, 'v' FROM seq_0_to_99999");
-  ServerOf(row).Run("INSERT INTO " + TableOf(row) + " SELECT 's', 'wide', seq, 'v' FROM seq_2_to_30000");
+                    " SELECT CONCAT('r', LPAD(seq, 6, '0')), 'c', 1, 'v' FROM " + Numbers(0, 99999));
+  ServerOf(row).Run("INSERT INTO " + TableOf(row) + " SELECT 's', 'wide', seq, 'v' FROM " +
+                    Numbers(2, 30000));
   ServerOf(row).Run("INSERT INTO " + TableOf(row) + " VALUES ('t', 'd', 2, 'v'), ('u', 'c', 1, 'v')");
   RowRange range{.shard = mysql::DatabaseName(mysql::Space::kMod, ModShard(row, TestFleet::kShards))};
   const ScanOptions of_a_column{.columns = {{"d"}}};

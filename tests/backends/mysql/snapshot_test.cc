@@ -97,7 +97,7 @@ TEST(Snapshots, OneThatIsForgottenHoldsNoTransactionForLong) {
 }
 
 TEST(Snapshots, ATableThatWasMadeAnewIsNotTakenForTheOld) {
-  for (const char* const engine : {"innodb", "myrocks"}) {
+  for (const std::string& engine : StorageEngines()) {
     Opened dataset({.name = "events", .engine = engine});
     ASSERT_OK(PutCell(*dataset.rows, "r", "c", "v", 1));
     ASSERT_OK_AND_ASSIGN(const auto reader, dataset.backend->OpenUnits(dataset.spec));

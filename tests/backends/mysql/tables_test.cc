@@ -120,7 +120,7 @@ absl::Status Slept(const char* point, const std::function<absl::Status()>& work,
 
 // ---- migrations ----
 
-class InitMeetsAMigration : public ::testing::TestWithParam<const char*> {};
+class InitMeetsAMigration : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(InitMeetsAMigration, AndMakesNoTable) {
   DatasetSpec spec{.name = "events", .max_versions = 0, .engine = GetParam()};
@@ -152,14 +152,15 @@ TEST_P(InitMeetsAMigration, AndMakesNoTable) {
   ASSERT_OK(endpoint->TransitionTo(kEpoch, State::kMoved, true));
   // One shard has its table back, as in the middle of a back-out.
   SharedFleet().server(1).Run("RENAME TABLE `mod00009`.`events" +
-                              std::string(*GetParam() == 'm' ? "$r" : "") + "$away` TO `mod00009`.`events`");
+                              std::string(GetParam() == "myrocks" ? "$r" : "") +
+                              "$away` TO `mod00009`.`events`");
   EXPECT_EQ(init(), TestFleet::kShards - 1);
   ASSERT_OK(endpoint->TransitionTo(kEpoch, State::kServing, true));
   EXPECT_EQ(CountRows(*dataset.rows), kRows);
 }
 
-INSTANTIATE_TEST_SUITE_P(Engines, InitMeetsAMigration, ::testing::Values("innodb", "myrocks"),
-                         [](const auto& one) { return std::string(one.param); });
+INSTANTIATE_TEST_SUITE_P(Engines, InitMeetsAMigration, ::testing::ValuesIn(StorageEngines()),
+                         [](const auto& one) { return one.param; });
 
 TEST(Init, MakesNothingOfADatasetThatHasLeftMeanwhile) {
   const Opened dataset({.name = "events"});
@@ -402,7 +403,7 @@ TEST(Purge, ThatWaitsForItsRateGivesWayToADrop) {
   // By its rate, one shard with so many cells takes a quarter of an hour.
   for (uint32_t shard = 0; shard < TestFleet::kShards; ++shard) {
     SharedFleet().OfShard(shard).Run("INSERT INTO " + mysql::DatabaseName(mysql::Space::kMod, shard) +
-                                     ".events SELECT 'r', 'c', seq, 'v' FROM seq_1_to_1000");
+                                     ".events SELECT 'r', 'c', seq, 'v' FROM " + Numbers(1, 1000));
   }
   absl::StatusOr<ReclaimResult> purged;
   std::atomic<int> reports{0};

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <fstream>
+#include <sstream>
 #include <stdexcept>
 #include <utility>
 
@@ -26,8 +27,10 @@ class SharedFleetEnvironment : public ::testing::Environment {
 }  // namespace
 
 TestFleet::TestFleet(const std::vector<std::string>& arguments) {
-  std::vector<std::string> all = {"--plugin-maturity=unknown", "--plugin-load-add=ha_rocksdb",
-                                  "--rocksdb-large-prefix=1"};
+  std::vector<std::string> all;
+  if (!OnMySql()) {
+    all = {"--plugin-maturity=unknown", "--plugin-load-add=ha_rocksdb", "--rocksdb-large-prefix=1"};
+  }
   all.insert(all.end(), arguments.begin(), arguments.end());
   for (auto& server : servers_) server = std::make_unique<MariaDbServer>(all);
   WriteMaps(server(0).address(), server(1).address());
@@ -109,6 +112,33 @@ Opened::Opened(DatasetSpec wanted, const mysql::MySqlOptions& options) : spec(st
   if (spec.shape == Shape::kRows) rows = *backend->OpenRows(spec);
   if (spec.shape == Shape::kObjects) objects = *backend->OpenObjects(spec);
   if (spec.shape == Shape::kMappings) mappings = *backend->OpenMappings(spec);
+}
+
+std::vector<std::string> StorageEngines() {
+  if (OnMySql()) return {"innodb"};
+  return {"innodb", "myrocks"};
+}
+
+std::vector<UnderTest> OnEachEngine() {
+  std::vector<UnderTest> all;
+  for (const std::string& engine : StorageEngines()) all.push_back(MySql(engine));
+  return all;
+}
+
+std::string Numbers(uint64_t first, uint64_t last) {
+  if (!OnMySql()) return fmt::format("seq_{}_to_{}", first, last);
+  return fmt::format(
+      "(WITH RECURSIVE numbers AS (SELECT {} AS seq UNION ALL SELECT seq + 1 FROM numbers WHERE seq < {}) "
+      "SELECT seq FROM numbers) AS numbers",
+      first, last);
+}
+
+uint64_t SumOfStatus(const MariaDbServer& server, const std::string& names) {
+  std::istringstream rows(server.Run("SHOW GLOBAL STATUS WHERE Variable_name IN (" + names + ")"));
+  uint64_t sum = 0;
+  std::string name;
+  for (uint64_t value = 0; rows >> name >> value;) sum += value;
+  return sum;
 }
 
 UnderTest MySql(const std::string& engine) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "backends/mysql/backend.h"
 #include "tests/backend_suite/suite.h"
@@ -18,7 +19,7 @@ class TestFleet {
  public:
   static constexpr uint32_t kShards = 16;
 
-  /// Starts the servers, which have MyRocks too. `arguments` as in MariaDbServer.
+  /// Starts the servers. Those of MariaDB have MyRocks too. `arguments` as in MariaDbServer.
   explicit TestFleet(const std::vector<std::string>& arguments);
 
   MariaDbServer& server(size_t i) { return *servers_.at(i); }
@@ -78,5 +79,16 @@ struct Opened {
 ///
 /// engine  the engine of the datasets.
 UnderTest MySql(const std::string& engine);
+/// Returns the storage engines that the servers of tests have: MySQL has no MyRocks.
+std::vector<std::string> StorageEngines();
+/// Returns the backend for the suites, with each of these engines.
+std::vector<UnderTest> OnEachEngine();
+
+/// Returns, for the FROM of a statement, a table whose column `seq` has the numbers first..last.
+std::string Numbers(uint64_t first, uint64_t last);
+/// Returns the sum of these counters of SHOW GLOBAL STATUS.
+///
+/// names  "'Com_stmt_execute', 'Com_select'"
+uint64_t SumOfStatus(const MariaDbServer& server, const std::string& names);
 
 }  // namespace kvstore::testing

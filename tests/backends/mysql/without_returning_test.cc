@@ -2,7 +2,7 @@
 #include "tests/backends/mysql/test_fleet.h"
 
 /// Tests the statements for servers that do not know INSERT ... RETURNING, on a MariaDB that calls itself a
-/// MySQL 8.
+/// MySQL 8. Where the tests run on MySQL itself, suite_test.cc is the same.
 namespace kvstore::testing {
 namespace {
 
