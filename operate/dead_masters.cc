@@ -18,6 +18,9 @@ using shardops::Pair;
 
 /// What was seen longer ago is not acted upon.
 constexpr uint64_t kLookHoldsMs = 10'000;
+/// For how long a master counts as fenced: later somebody may have switched it on again, and the program is
+/// run once more.
+constexpr uint64_t kFencedMs = 60'000;
 /// How long a pair is left alone after an attempt that failed.
 constexpr std::chrono::seconds kAfterFailure{5};
 
@@ -78,8 +81,8 @@ std::string DeadMasters::HandleOne(Leader& leader, const Pair& pair, const Silen
       last && IsDone(*last, pair) && IsRecent(*last, leader.meeting.now_ms)) {
     return fmt::format(
         "is dead: {}. kv operate has put a slave in the place of {} within the hour, and does nothing more "
-        "in this "
-        "pair: find out what kills them. {}",
+        "in "
+        "this pair: find out what kills them. {}",
         verdict.why, last->from.ToString(), by_hand);
   }
   if (acted_ || BootClockMs() - leader.looked_ms > kLookHoldsMs) {
@@ -93,14 +96,16 @@ std::string DeadMasters::HandleOne(Leader& leader, const Pair& pair, const Silen
 }
 
 std::string DeadMasters::FenceMaster(Leader& leader, const Pair& pair, PairRecord& record) {
-  if (leader.options.fence.empty() || record.promotion->fenced) return "";
+  const uint64_t fenced_ms = record.promotion->fenced_ms;
+  const uint64_t now_ms = leader.meeting.now_ms;
+  if (leader.options.fence.empty() || (fenced_ms <= now_ms && now_ms - fenced_ms < kFencedMs)) return "";
   // This process may have been stopped since it looked.
   if (BootClockMs() - leader.looked_ms > kLookHoldsMs) return "it was looked at too long ago";
   if (auto fenced = RunFence(leader.options, pair.master); !fenced.ok()) return std::string(fenced.message());
   leader.journal.Add({.kind = "act",
                       .subject = pair.master.ToString(),
                       .text = "was fenced by " + leader.options.fence.front()});
-  record.promotion->fenced = true;
+  record.promotion->fenced_ms = now_ms;
   if (auto saved = leader.pairs.Save(pair, record, leader.meeting.still_leads); !saved.ok()) {
     return std::string(saved.message());
   }
@@ -131,7 +136,9 @@ std::string DeadMasters::Promote(Leader& leader, const Pair& pair, PairRecord re
     TellOnce(leader, pair, {.kind = "would", .subject = master, .text = would});
     return would;
   }
-  const bool goes_on = record.promotion && record.promotion->to == pair.slave && !record.promotion->done;
+  const auto& last = record.promotion;
+  const bool goes_on =
+      last && last->to == pair.slave && !last->done && IsRecent(*last, leader.meeting.now_ms);
   if (!goes_on) {
     record.promotion = {.from = pair.master, .to = pair.slave, .begun_ms = leader.meeting.now_ms};
   }

@@ -19,7 +19,7 @@ Json Encode(const PairRecord& record) {
     json["promotion"] = {{"from", record.promotion->from.ToString()},
                          {"to", record.promotion->to.ToString()},
                          {"begun_ms", record.promotion->begun_ms},
-                         {"fenced", record.promotion->fenced},
+                         {"fenced_ms", record.promotion->fenced_ms},
                          {"done", record.promotion->done}};
   }
   return json;
@@ -51,7 +51,7 @@ absl::StatusOr<PairRecord> Decode(const std::string& path, const ZooKeeperNode& 
     record.promotion = {.from = ReadHost(inner, "from"),
                         .to = ReadHost(inner, "to"),
                         .begun_ms = inner.Uint("begun_ms", 0, UINT64_MAX),
-                        .fenced = inner.OptionalBool("fenced").value_or(false),
+                        .fenced_ms = inner.OptionalUint("fenced_ms", 0, UINT64_MAX).value_or(0),
                         .done = inner.OptionalBool("done").value_or(false)};
     fields.Fail(inner.FirstMistake());
   }

@@ -14,11 +14,11 @@ namespace kvstore::operate {
 
 /// The last promotion that `kv operate` has begun in a pair.
 struct PairPromotion {
-  Host from;              ///< The master that was dead.
-  Host to;                ///< Its slave.
-  uint64_t begun_ms = 0;  ///< Since 1970, by the clock of ZooKeeper's servers.
-  bool fenced = false;    ///< Whether the program that fences hosts has fenced the master.
-  bool done = false;      ///< Whether the slave takes writes. If not, the leader goes on with it.
+  Host from;               ///< The master that was dead.
+  Host to;                 ///< Its slave.
+  uint64_t begun_ms = 0;   ///< Since 1970, by the clock of ZooKeeper's servers.
+  uint64_t fenced_ms = 0;  ///< When the program that fences hosts has fenced the master; 0: it has not.
+  bool done = false;       ///< Whether the slave takes writes. If not, the leader goes on with it.
 };
 
 /// What `kv operate` may do with a pair of hosts, whichever of them is the master, and what it has done.

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "shardops/engine.h"
 #include "tests/cli/advice_table.h"
 
 /// Checks that every statement of SQL that a text of this program proposes to type is in the table of
@@ -49,9 +51,21 @@ std::set<std::string> StatementsOfTheTable() {
   return statements;
 }
 
+/// The statements that messages have from the words of MariaDB; of MySQL they are the same by other names.
+std::vector<std::string> StatementsOfTheWords() {
+  const shardops::Words& words = shardops::WordsOf(shardops::Engine::kMariaDb);
+  return StatementsIn(fmt::format("say: SET GLOBAL {} = ON; SET GLOBAL {} = ON; {}; {}; {}", words.semi_sync,
+                                  words.wait_no_slave, words.stop_slave, words.forget_master,
+                                  words.start_applying));
+}
+
 TEST(SqlAdvice, EveryStatementThatAMessageProposesIsInTheTableOfTests) {
   const std::set<std::string> in_table = StatementsOfTheTable();
   std::set<std::string> proposed;
+  for (const std::string& statement : StatementsOfTheWords()) {
+    EXPECT_TRUE(in_table.contains(statement)) << statement;
+    proposed.insert(statement);
+  }
   for (const SourceText& text : TextsOfTheSources()) {
     // Benchmarks propose nothing.
     if (text.file.starts_with("bench/")) continue;

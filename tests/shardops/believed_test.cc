@@ -97,8 +97,7 @@ TEST_F(RecordedStateTest, ASlaveIsTrustedOnlyIfItIsTheOneThatWasWaitedFor) {
   nlohmann::json seen = {{"semi_sync", true}, {"wait_no_slave", true}, {"timeout_ms", shardops::kForEverMs},
                          {"gtid", "1-1-100"}, {"at_ms", now_ms},       {"at_slave", nullptr}};
   EXPECT_THAT(shardops::MayLackAcknowledged(seen, pair_.host_a(), slave), HasSubstr("no other"));
-  seen["at_slave"] = {
-      {"gtid", "1-1-100"}, {"slave", "another:1"}, {"thread", 7}, {"slave_started_s", 1000}};
+  seen["at_slave"] = {{"gtid", "1-1-100"}, {"slave", "another:1"}, {"thread", 7}, {"slave_started_s", 1000}};
   EXPECT_THAT(shardops::MayLackAcknowledged(seen, pair_.host_a(), slave), HasSubstr("no other"));
   seen["at_slave"]["slave"] = pair_.host_b().ToString();
   EXPECT_EQ(shardops::MayLackAcknowledged(seen, pair_.host_a(), slave), "");

@@ -88,8 +88,9 @@ TEST_F(CacheTest, AWriteThatTookTooLongIsInDoubtIfItCannotClearTheCache) {
   auto caches = Open();
   ASSERT_TRUE(IsCached(*caches));
   const auto status = caches->objects().Write(kKey, [&] {
-    memcached_.Stop();
+    // In this order: while there is a ZooKeeper, the server would be suspended, and nothing be in doubt.
     zookeeper_.Stop();
+    memcached_.Stop();
     EXPECT_TRUE(Eventually([&] { return !caches->view().Load()->Holds(); }));
     master_.value = 2;
     return absl::OkStatus();
