@@ -256,8 +256,9 @@ class Fleet:
 
     def hears(self, pair):
         """Whether B receives from A."""
-        status = self.sql(pair, "B", "SHOW SLAVE STATUS\\G") or ""
-        return "Slave_IO_Running: Yes" in status
+        waiting = ("SELECT COUNT(*) FROM information_schema.processlist WHERE command = 'Slave_IO' AND "
+                   "state LIKE 'Waiting for master to send event%'")
+        return self.sql(pair, "B", waiting) == "1"
 
     def stays(self, pair, what):
         """For a while the master stays what it is."""
