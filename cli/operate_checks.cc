@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "blobstore/open_blob_store.h"
+#include "cli/migrate_status.h"
 #include "cli/shard_operator.h"
 #include "fleet_backup/pair_backups.h"
 #include "json/json_text.h"
@@ -105,14 +106,13 @@ class MigrationCheck {
     if (const std::string doubt = migration.value("doubt", ""); !doubt.empty()) {
       say(fmt::format("does not know which side is right: {}", doubt));
     }
-    // These wait for a person, who may take days.
-    const bool waits = phase == "ready" || phase == "reversible" || migration.value("paused", false);
     const uint64_t now_ms = WallClockMs();
     Seen now{.figures = TextOf(migration), .since_ms = now_ms};
     const auto before = seen_.find(dataset);
     if (before != seen_.end() && before->second.figures == now.figures)
       now.since_ms = before->second.since_ms;
-    if (!waits && now_ms - now.since_ms > kStandsStillMs) {
+    // One that waits for a person may do so for days.
+    if (!WaitsForOperator(migration) && now_ms - now.since_ms > kStandsStillMs) {
       say(fmt::format("stands still in its phase {} for {} minutes", phase,
                       (now_ms - now.since_ms) / 60'000));
     }

@@ -49,6 +49,7 @@ Json ToJson(const Silence& silence) {
           {"error", silence.error},
           {"for_ms", silence.for_ms},
           {"slave", Name(silence.slave)},
+          {"lost_ms", silence.lost_ms},
           {"slave_says", silence.slave_says}};
 }
 
@@ -65,6 +66,9 @@ std::optional<Silence> SilenceFromJson(const Json& json) {
                   .error = text("error"),
                   .for_ms = for_ms->get<uint64_t>(),
                   .slave_says = text("slave_says")};
+  if (const auto lost_ms = json.find("lost_ms"); lost_ms != json.end() && lost_ms->is_number_unsigned()) {
+    silence.lost_ms = lost_ms->get<uint64_t>();
+  }
   for (const SlaveSays says : {SlaveSays::kLostIt, SlaveSays::kHearsIt}) {
     if (text("slave") == Name(says)) silence.slave = says;
   }
@@ -130,13 +134,20 @@ std::vector<Silence> Lookout::Look(std::span<const shardops::Pair> pairs) {
     // A host that answers with an error is there.
     if (!absl::IsUnavailable(answered)) {
       watched.silent_since.reset();
+      watched.lost_since.reset();
       return;
     }
     if (!watched.silent_since) watched.silent_since = begin;
     Silence silence{.master = pair.master,
                     .error = std::string(answered.message()),
                     .for_ms = Milliseconds(Clock::now() - *watched.silent_since)};
+    const auto asked = Clock::now();
     AskSlave(pair, silence);
+    if (silence.slave != SlaveSays::kLostIt) watched.lost_since.reset();
+    if (silence.slave == SlaveSays::kLostIt) {
+      if (!watched.lost_since) watched.lost_since = asked;
+      silence.lost_ms = Milliseconds(Clock::now() - *watched.lost_since);
+    }
     found[i] = std::move(silence);
   });
   std::vector<Silence> silences;

@@ -28,10 +28,11 @@ struct Silence {
   std::string error;    ///< What the attempt to ask it said.
   uint64_t for_ms = 0;  ///< How long it has not answered, as far as this process knows.
   SlaveSays slave = SlaveSays::kUnknown;
+  uint64_t lost_ms = 0;    ///< How long the slave has lost it, as far as this process knows.
   std::string slave_says;  ///< The same, in words.
 };
 
-/// {"master", "error", "for_ms", "slave", "slave_says"}
+/// {"master", "error", "for_ms", "slave", "lost_ms", "slave_says"}
 Json ToJson(const Silence& silence);
 /// Reads that back; nullopt if it is anything else.
 std::optional<Silence> SilenceFromJson(const Json& json);
@@ -55,6 +56,7 @@ class Lookout {
   struct Watched {
     std::unique_ptr<shardops::HostAdmin> admin;  // null: not connected
     std::optional<Clock::time_point> silent_since;
+    std::optional<Clock::time_point> lost_since;  // by its slave
   };
 
   /// OK if a master answers.

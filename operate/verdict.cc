@@ -39,6 +39,10 @@ Verdict Judge(const Silence& own, std::span<const Member> others, uint64_t now_m
   if (own.slave != SlaveSays::kLostIt) {
     return {.why = fmt::format("its slave does not say that it has lost it: {}", own.slave_says)};
   }
+  if (own.lost_ms < kLostForMs) {
+    return {.why = fmt::format("{}, but for {} ms only, and may be about to connect again", own.slave_says,
+                               own.lost_ms)};
+  }
   std::string seconds;
   for (const Member& member : others) {
     if (!HasLooked(member) || member.said_ms + kFreshMs < now_ms) continue;
@@ -48,8 +52,9 @@ Verdict Judge(const Silence& own, std::span<const Member> others, uint64_t now_m
       return {.why =
                   fmt::format("{} does not reach it, but by what it sees: {}", member.who, seen->slave_says)};
     }
-    if (seen->for_ms < kDeadAfterMs) {
-      return {.why = fmt::format("{} has not reached it for {} ms only", member.who, seen->for_ms)};
+    if (seen->for_ms < kDeadAfterMs || seen->lost_ms < kLostForMs) {
+      return {.why = fmt::format("{} has not reached it for {} ms only, and its slave for {} ms", member.who,
+                                 seen->for_ms, seen->lost_ms)};
     }
     seconds += fmt::format("{}{}", seconds.empty() ? "" : ", ", member.who);
   }

@@ -11,6 +11,8 @@ namespace kvstore::operate {
 
 /// A master that has not answered for less than this may be back in a moment.
 inline constexpr uint64_t kDeadAfterMs = 3'000;
+/// A slave that has lost its master for less than this may be about to connect again.
+inline constexpr uint64_t kLostForMs = 2'000;
 /// What a member said longer ago than this does not count.
 inline constexpr uint64_t kFreshMs = 8'000;
 
@@ -21,8 +23,8 @@ struct Verdict {
 };
 
 /// A master is dead if this process and another one cannot reach it, by its port and by its slave, and nobody
-/// reaches it: it has been silent for kDeadAfterMs for both, both see that its slave has lost it, and of all
-/// members that have said something lately none is without that finding.
+/// reaches it: it has been silent for kDeadAfterMs for both, both see that its slave has lost it for
+/// kLostForMs, and of all members that have said something lately none is without that finding.
 ///
 /// own     What this process, the leader, sees.
 /// others  All others. What they say is the text of `Says`.

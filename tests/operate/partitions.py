@@ -292,30 +292,27 @@ def case_killed(fleet, pair):
         host_address(pair, "A") in event["subject"] for event in fleet.events("alarm")))
 
 
-def case_cut_off(fleet, pair):
-    """The master is cut off from everybody, both ways, and comes back taking writes."""
+def separate(fleet, pair, separated):
+    """Separates a master from everybody until its slave has taken its place; it comes back taking writes."""
     master = host_address(pair, "A")
     others = [address for address in fleet.everybody if address != master]
     since = time.monotonic()
     for other in others:
-        fleet.network.cut(master, other)
+        separated(master, other)
     fleet.await_replaced(pair, since)
     for other in others:
         fleet.network.heal(master, other)
     await_that("it was fenced", lambda: fleet.sql(pair, "A", "SELECT @@read_only") == "1")
+
+
+def case_cut_off(fleet, pair):
+    """The master is cut off from everybody, both ways, and comes back taking writes."""
+    separate(fleet, pair, fleet.network.cut)
 
 
 def case_mute(fleet, pair):
     """Nothing that the master sends arrives; what others send does."""
-    master = host_address(pair, "A")
-    others = [address for address in fleet.everybody if address != master]
-    since = time.monotonic()
-    for other in others:
-        fleet.network.mute(master, other)
-    fleet.await_replaced(pair, since)
-    for other in others:
-        fleet.network.heal(master, other)
-    await_that("it was fenced", lambda: fleet.sql(pair, "A", "SELECT @@read_only") == "1")
+    separate(fleet, pair, fleet.network.mute)
 
 
 def case_paused_leader(fleet, pair):

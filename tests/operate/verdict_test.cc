@@ -23,6 +23,7 @@ Silence Silent(uint64_t for_ms = kDeadAfterMs, SlaveSays slave = SlaveSays::kLos
           .error = "refused",
           .for_ms = for_ms,
           .slave = slave,
+          .lost_ms = operate::kLostForMs,
           .slave_says = "slave's words"};
 }
 
@@ -46,6 +47,14 @@ TEST(Verdict, AMasterThatTheOtherHasMissedForAMomentIsNotDead) {
   const auto verdict = Judge(Silent(), std::vector{Other({Silent(10)})}, kNow);
   EXPECT_FALSE(verdict.dead);
   EXPECT_THAT(verdict.why, HasSubstr("bob@ops2 has not reached it for 10 ms only"));
+}
+
+TEST(Verdict, AMasterWhoseSlaveIsAboutToConnectAgainIsNotDead) {
+  Silence moment = Silent();
+  moment.lost_ms = operate::kLostForMs - 1;
+  EXPECT_FALSE(Judge(moment, std::vector{Other({Silent()})}, kNow).dead);
+  EXPECT_THAT(Judge(moment, std::vector{Other({Silent()})}, kNow).why, HasSubstr("for 1999 ms only"));
+  EXPECT_FALSE(Judge(Silent(), std::vector{Other({moment})}, kNow).dead);
 }
 
 TEST(Verdict, AMasterThatItsSlaveHearsIsNotDead) {
@@ -92,6 +101,7 @@ TEST(Verdict, WhatAnotherProcessSaysIsReadBackAsItWasSaid) {
   EXPECT_EQ(read->for_ms, 77u);
   EXPECT_EQ(read->slave, SlaveSays::kHearsIt);
   EXPECT_EQ(read->slave_says, "slave's words");
+  EXPECT_EQ(read->lost_ms, operate::kLostForMs);
   for (const char* const other :
        {"3", "{}", R"({"master":"a"})", R"({"master":7,"for_ms":1})", R"({"master":"a","for_ms":-1})"}) {
     EXPECT_FALSE(operate::SilenceFromJson(nlohmann::json::parse(other))) << other;
