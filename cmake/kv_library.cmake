@@ -46,15 +46,23 @@ if(KV_TOGETHER AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   endforeach()
 endif()
 
-# kv_library(NAME SOURCES ... PUBLIC ... PRIVATE ... [APART]): the one library of a folder. PUBLIC are the targets its
-# headers need, PRIVATE those that only its sources need. APART: sources have the same names for things of their own, and
-# are always compiled alone.
-function(kv_library name)
-  cmake_parse_arguments(arg "APART" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
-  add_library(${name} STATIC ${arg_SOURCES})
-  if(KV_TOGETHER AND NOT arg_APART)
-    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+# kv_together(TARGET SOURCE...) compiles the sources of a target together, if that is wanted, but each of these alone: they
+# have names for things of their own that others of its sources have as well.
+function(kv_together target)
+  if(NOT KV_TOGETHER)
+    return()
   endif()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+  set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+endfunction()
+
+# kv_library(NAME SOURCES ... [ALONE ...] PUBLIC ... PRIVATE ...): the one library of a folder. ALONE are those of its
+# sources that are always compiled alone, see kv_together; PUBLIC are the targets its headers need, PRIVATE those that only
+# its sources need.
+function(kv_library name)
+  cmake_parse_arguments(arg "" "" "SOURCES;ALONE;PUBLIC;PRIVATE" ${ARGN})
+  add_library(${name} STATIC ${arg_SOURCES} ${arg_ALONE})
+  kv_together(${name} ${arg_ALONE})
   target_link_libraries(${name} PUBLIC kv_flags ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
 endfunction()
 

@@ -1,21 +1,22 @@
 include(GoogleTest)
 
 # The properties of a long test: it is begun first, so that none is alone at the end. It computes more than it waits; of
-# the others ./dev runs two on each core.
+# the others ./dev runs three on each core.
 set(KV_LONG_TEST LABELS long COST 100)
 if(NOT KV_SANITIZE)
   list(APPEND KV_LONG_TEST PROCESSORS 2)
 endif()
 
-# kv_test(NAME SOURCES ... LIBRARIES ... [TIMEOUT seconds] [WHOLE] [LONG]): one test program; each of its tests is one of
-# ctest's, or with WHOLE all of them together, because they share what is slow to start. LONG: kills, histories and the
+# kv_test(NAME SOURCES ... [ALONE ...] LIBRARIES ... [TIMEOUT seconds] [WHOLE] [LONG]): one test program, with sources as
+# of kv_library; each of its tests is one of ctest's, or with WHOLE all of them together, because they share what is slow to start. LONG: kills, histories and the
 # like, again and again, which ./dev test --quick leaves out.
 function(kv_test name)
-  cmake_parse_arguments(arg "WHOLE;LONG" "TIMEOUT" "SOURCES;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(arg "WHOLE;LONG" "TIMEOUT" "SOURCES;ALONE;LIBRARIES" ${ARGN})
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 300)
   endif()
-  add_executable(${name} ${arg_SOURCES})
+  add_executable(${name} ${arg_SOURCES} ${arg_ALONE})
+  kv_together(${name} ${arg_ALONE})
   target_link_libraries(${name} PRIVATE kv_test_support ${arg_LIBRARIES} GTest::gmock GTest::gtest_main)
   kv_precompile(${name} FROM kv_test_support)
   set(labels "")
