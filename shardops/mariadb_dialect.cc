@@ -25,6 +25,25 @@ uint64_t ReadSlaveThread(Connection& connection) {
   return rows.Next() ? rows.Uint(1) : 0;
 }
 
+/// Counts into the position what is in the binary log and was not noted, of the domains that the position
+/// has: a server may have been killed after it had logged a statement that is no transaction (DDL). It would
+/// get that again, and refuse it. Nothing may be replicated meanwhile.
+void NoteWhatIsLogged(Connection& connection) {
+  std::string noted;
+  std::string logged;
+  uint64_t server = 0;
+  if (Rows rows =
+          connection.Ask("SELECT @@GLOBAL.gtid_slave_pos, @@GLOBAL.gtid_binlog_pos, @@GLOBAL.server_id");
+      rows.Next()) {
+    noted = rows.Bytes(1);
+    logged = rows.Bytes(2);
+    server = rows.Uint(3);
+  }
+  const std::string strange = PositionOfOtherDomains(logged, noted, 0);
+  const std::string all = LatestOfEachDomain(noted, PositionOfOtherDomains(logged, strange, server));
+  if (CountMissing(all, noted) > 0) connection.Run("SET GLOBAL gtid_slave_pos = " + Quoted(all));
+}
+
 class OfMariaDb final : public Dialect {
  public:
   Engine engine() const override { return Engine::kMariaDb; }
@@ -162,6 +181,7 @@ class OfMariaDb final : public Dialect {
     connection.Run("STOP SLAVE");
     // What a channel brings to this host would not reach its new master.
     for (const std::string& name : ReadChannels(connection)) EndChannel(connection, name);
+    NoteWhatIsLogged(connection);
     connection.Run("SET GLOBAL rpl_semi_sync_master_enabled = OFF, rpl_semi_sync_slave_enabled = ON");
     const bool led = !ReadFollowing(connection).has_value();
     // master_demote_to_slave counts what it wrote as a master into its position, which would otherwise be
