@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -101,7 +102,8 @@ class Migration {
   /// Whether the hosts of one side, the truth or the copy, are those of the last comparison that found both
   /// sides the same. Asks them; false if they cannot be asked.
   bool IsUnchangedSinceVerified(bool of_truth);
-  /// Takes over a cutover that had opened the other side everywhere when the side that it leaves was lost.
+  /// Takes over a cutover that had opened the other side everywhere, or had found it complete, when the side
+  /// that it leaves was lost.
   absl::Status TakeOverOpenedCutover(const EndpointStatus& opened);
   /// Ends a cutover that an earlier worker had brought as far as the catalog: clients use the other side,
   /// which the record does not say yet. Returns whether there was one; this worker then takes over again.
@@ -174,6 +176,9 @@ class Migration {
   // ---- cutover and end (migration_cutover.cc) ----
 
   absl::Status Cutover();
+  /// Called when the truth is closed everywhere. Gives the cutover up if the other side may have lost data;
+  /// records that the cutover must go on (Record::complete) if it is the truth that may have.
+  absl::Status CheckBothSidesBeforeOpening();
   /// Completes a cutover: from held writes and a complete copy to the other side serving.
   ///
   /// opened  The other side serves in part already.
@@ -205,6 +210,8 @@ class Migration {
   MigrationEndpoint& copy() { return on_target_ ? *source_ : *target_; }
   /// The boot IDs of both sides, "SOURCE|TARGET".
   static absl::StatusOr<std::string> BootIdsOf(MigrationControl& source, MigrationControl& target);
+  /// Splits what BootIdsOf returned into the source's and the target's boot ID.
+  static std::pair<std::string_view, std::string_view> SplitBootIds(std::string_view boots);
   /// Returns to the verify phase if `boots` are not those of the last comparison that found both sides the
   /// same. Returns whether it did.
   absl::StatusOr<bool> VerifyAgain(const std::string& boots);

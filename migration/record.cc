@@ -15,8 +15,10 @@
 namespace kvstore::migration {
 namespace {
 
-/// The format that this version writes, and the only one that it reads.
+/// The format of records that earlier versions can read.
 constexpr uint64_t kFormat = 1;
+/// The format of records with a field that earlier versions do not know, and would take for damage.
+constexpr uint64_t kNewestFormat = 2;
 /// How many events a record keeps.
 constexpr size_t kMaxEvents = 200;
 
@@ -156,7 +158,8 @@ std::string Encode(const Record& record) {
                      {"units", part.units},
                      {"bytes", part.bytes}});
   }
-  Json json = {{"format", kFormat},
+  const bool newest = record.complete;
+  Json json = {{"format", newest ? kNewestFormat : kFormat},
                {"dataset", record.dataset},
                {"source", record.source},
                {"source_engine", record.source_engine},
@@ -185,6 +188,7 @@ std::string Encode(const Record& record) {
   for (const Number& number : kNumbers) {
     json[number.name] = std::to_string(record.*number.place);
   }
+  if (record.complete) json["complete"] = true;
   return TextOf(json, 1) + "\n";
 }
 
@@ -197,9 +201,9 @@ absl::StatusOr<Record> Decode(std::string_view text) {
   JsonFields fields(*json, "");
   Record record;
   const uint64_t format = fields.Uint("format", 1, UINT32_MAX);
-  if (format > kFormat) {
-    return damaged(absl::DataLossError(
-        fmt::format("format {} was written by a newer version; this one reads format {}", format, kFormat)));
+  if (format > kNewestFormat) {
+    return damaged(absl::DataLossError(fmt::format(
+        "format {} was written by a newer version; this one reads format {}", format, kNewestFormat)));
   }
   record.dataset = fields.String("dataset");
   record.source = fields.String("source");
@@ -213,6 +217,7 @@ absl::StatusOr<Record> Decode(std::string_view text) {
   record.paused = fields.OptionalBool("paused").value_or(false);
   // Records that earlier versions wrote lack these fields.
   record.crossed = fields.OptionalBool("crossed").value_or(record.on_target);
+  record.complete = fields.OptionalBool("complete").value_or(false);
   record.source_extent = fields.OptionalString("source_extent").value_or("");
   record.target_extent = fields.OptionalString("target_extent").value_or("");
   record.released = fields.OptionalBool("released").value_or(false);

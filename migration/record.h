@@ -78,6 +78,9 @@ struct Record {
   /// Whether a cutover was ever begun. From then on either side may hold writes that were acknowledged to
   /// clients.
   bool crossed = false;
+  /// During a cutover: the side that it leaves was closed everywhere, with an empty log, and was restarted or
+  /// replaced before the other side was opened. The other side has everything, so the cutover goes on.
+  bool complete = false;
   /// The partitions that the migration covers, as MigrationControl::Extent of each side returned them.
   std::string source_extent;
   std::string target_extent;

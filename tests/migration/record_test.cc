@@ -57,9 +57,18 @@ TEST(Record, DamageIsNamed) {
 
 TEST(Record, OneOfANewerVersionIsNotTakenForDamaged) {
   std::string text = Encode(Full());
-  text.replace(text.find("\"format\": 1"), 11, "\"format\": 2");
+  text.replace(text.find("\"format\": 1"), 11, "\"format\": 3");
   EXPECT_THAT(Decode(text), FailsWith(absl::StatusCode::kDataLoss,
-                                      "format 2 was written by a newer version; this one reads format 1"));
+                                      "format 3 was written by a newer version; this one reads format 2"));
+}
+
+TEST(Record, HasANewerFormatOnlyWhereAnEarlierVersionWouldNotUnderstandIt) {
+  Record record = Full();
+  EXPECT_NE(Encode(record).find("\"format\": 1"), std::string::npos);
+  record.complete = true;
+  EXPECT_NE(Encode(record).find("\"format\": 2"), std::string::npos);
+  ASSERT_OK_AND_ASSIGN(const Record read, Decode(Encode(record)));
+  EXPECT_TRUE(read.complete);
 }
 
 TEST(Record, KeepsTheLastEventsOnly) {
