@@ -17,7 +17,9 @@
 #include "base/mutex.h"
 #include "catalog/deadline_mutex.h"
 #include "migration/copier.h"
+#include "migration/diagnosis.h"
 #include "migration/record.h"
+#include "migration/shadow_reads.h"
 #include "migration/throttle.h"
 #include "migration/verifier.h"
 #include "router/catalog_keeper.h"
@@ -44,6 +46,11 @@ class Migration {
   /// Starts a migration that was created: the record says so when this returns OK, and Run then does the
   /// work, here or in another process. FAILED_PRECONDITION if it was started before.
   absl::Status Begin(std::string who);
+  /// Changes the record and the catalog as a diagnosis says, but does not let a worker go on. ABORTED if
+  /// another process changes the record meanwhile. Must not run beside Run.
+  ///
+  /// above  The highest epoch of both sides.
+  absl::Status Mend(const Diagnosis& diagnosis, uint64_t above, const std::string& who);
   /// Works until the migration has ended or Stop is called, and then returns OK. A step that fails is retried
   /// every 500 ms, and Record::problem says why it failed. ABORTED: another worker has taken over.
   absl::Status Run();
@@ -68,6 +75,11 @@ class Migration {
   absl::Status Abandon(std::string gone, std::string who);
   /// change  returns the new limits for those in force.
   absl::Status SetLimits(const std::function<Limits(const Limits&)>& change, std::string who);
+
+  /// Changes the share of reads that are made on both sides (ReadTaps::kAll), with effect within a second.
+  absl::Status SetShadowShare(uint32_t share, std::string who);
+  /// Lets a cutover begin although shadow reads have found differences. OK if they have not.
+  absl::Status AcceptDifferences(std::string who);
 
   /// Returns a copy of the record, with progress that is newer than what is stored. Does not wait for the
   /// catalog.
@@ -170,6 +182,8 @@ class Migration {
   absl::Status AwaitResolve();
   /// Keeps the copy current until something is requested.
   absl::Status Follow();
+  /// Begins, changes or ends shadow reads, as the record says, and counts what they have found.
+  absl::Status FollowShadowReads();
   /// Begins what Record::wanted asks for. Returns whether Follow is to return, because another phase begins.
   absl::StatusOr<bool> ActOnWanted(const Record& now);
 
@@ -309,8 +323,10 @@ class Migration {
   std::string verified_;                       // Record::verified when the cutover began
   std::shared_ptr<MigrationEndpoint> source_;  // of the present epoch
   std::shared_ptr<MigrationEndpoint> target_;
-  std::unique_ptr<Copier> copier_;    // in the present direction, under the present epoch
-  std::unique_ptr<Drainer> drainer_;  // while the copy is kept current
+  std::unique_ptr<Copier> copier_;             // in the present direction, under the present epoch
+  std::unique_ptr<Drainer> drainer_;           // while the copy is kept current
+  std::unique_ptr<ShadowReads> shadow_reads_;  // while Follow runs; it uses copier_
+  uint32_t shadow_share_ = 0;                  // of shadow_reads_
   std::atomic<Verifier*> verifier_{nullptr};
 };
 

@@ -1,6 +1,7 @@
 #include "migration/record.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -11,6 +12,7 @@
 #include "json/json_fields.h"
 #include "json/json_text.h"
 #include "kvstore_api/limits.h"
+#include "router/read_taps.h"
 
 namespace kvstore::migration {
 namespace {
@@ -73,6 +75,12 @@ Json ToJson(const Limits& limits) {
           {"bytes_per_s", limits.bytes_per_s},
           {"share", limits.share},
           {"max_read_us", limits.max_read_us}};
+}
+
+Json ToJson(const ShadowState& shadow) {
+  return {{"share", shadow.share},     {"compared", shadow.compared},
+          {"dropped", shadow.dropped}, {"differences", shadow.differences},
+          {"open", shadow.open},       {"examples", shadow.examples}};
 }
 
 Json ToJson(const std::vector<Event>& events) {
@@ -158,7 +166,8 @@ std::string Encode(const Record& record) {
                      {"units", part.units},
                      {"bytes", part.bytes}});
   }
-  const bool newest = record.complete;
+  const bool shadows = record.shadow.share > 0 || record.shadow.differences > 0;
+  const bool newest = record.complete || shadows;
   Json json = {{"format", newest ? kNewestFormat : kFormat},
                {"dataset", record.dataset},
                {"source", record.source},
@@ -189,6 +198,7 @@ std::string Encode(const Record& record) {
     json[number.name] = std::to_string(record.*number.place);
   }
   if (record.complete) json["complete"] = true;
+  if (shadows) json["shadow"] = ToJson(record.shadow);
   return TextOf(json, 1) + "\n";
 }
 
@@ -240,6 +250,17 @@ absl::StatusOr<Record> Decode(std::string_view text) {
                      .max_read_us = inner.OptionalUint("max_read_us", 0, UINT64_MAX).value_or(0)};
     fields.FailAll(inner);
   }
+  // Only records whose migration has shadow reads have this.
+  if (const Json* shadow = fields.Find("shadow")) {
+    JsonFields inner(*shadow, "shadow.");
+    record.shadow = {.share = static_cast<uint32_t>(inner.Uint("share", 0, ReadTaps::kAll)),
+                     .compared = inner.Uint("compared", 0, UINT64_MAX),
+                     .dropped = inner.Uint("dropped", 0, UINT64_MAX),
+                     .differences = inner.Uint("differences", 0, UINT64_MAX),
+                     .open = inner.Uint("open", 0, UINT64_MAX),
+                     .examples = inner.OptionalBytesList("examples").value_or(std::vector<std::string>())};
+    fields.FailAll(inner);
+  }
   const auto& parts = fields.Array("parts");
   for (size_t i = 0; i < parts.size(); ++i) {
     record.parts.push_back(PartFrom(parts[i], fmt::format("parts[{}].", i), fields));
@@ -279,6 +300,7 @@ std::vector<std::string_view> Allowed(const Record& record) {
       break;
     case Phase::kReady:
       commands = {"cutover", "verify", "cancel"};
+      if (record.shadow.open > 0) commands = {"verify", "cancel"};
       break;
     case Phase::kReversible:
       commands = {"verify", "reverse", "rollback", "finish"};
@@ -335,6 +357,7 @@ Json StatusJson(const Record& record, const std::optional<DirtyLag>& lag) {
       {"doubt", record.doubt},
       {"next", std::move(next)},
       {"events", ToJson(record.events)}};
+  if (record.shadow.share > 0 || record.shadow.differences > 0) json["shadow"] = ToJson(record.shadow);
   if (lag) json["lag"] = {{"units", lag->entries}, {"ms", lag->oldest_ms}};
   return json;
 }
@@ -363,6 +386,15 @@ absl::Status CheckCommand(const Record& record, std::string_view command) {
         fmt::format("{0}: {1} was asked for before, and is not done yet; wait for it (kv migrate watch {2}), "
                     "then ask again",
                     command, Name(record.wanted), record.dataset));
+  }
+  if (command == "cutover" && record.phase == Phase::kReady && record.shadow.open > 0) {
+    return absl::FailedPreconditionError(
+        fmt::format("cutover: {0} units that were read differ on the two sides although nobody was writing "
+                    "to them; for example "
+                    "{1}. Find out why; kv migrate verify {2} then compares everything and copies what "
+                    "differs, after which a "
+                    "cutover is possible. kv migrate cutover {2} --accept-differences cuts over all the same",
+                    record.shadow.open, fmt::join(record.shadow.examples, ", "), record.dataset));
   }
   std::string allowed;
   for (const std::string_view one : Allowed(record)) {

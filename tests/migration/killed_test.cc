@@ -65,10 +65,22 @@ int Worker(const std::filesystem::path& dir, const Point& point, History& histor
   ::_exit(3);
 }
 
+/// How a process continues the migration of one that was killed.
+enum class Way { kByItself, kByRepair };
+
 /// The main function of the process that continues. Returns 0 if all is well.
-int Successor(const std::filesystem::path& dir, History& history, uint64_t seed, bool cancel) {
+int Successor(const std::filesystem::path& dir, History& history, uint64_t seed, bool cancel, Way way) {
   MigratingStore store(dir);
-  store.migrator().TakeOverAbandoned();
+  if (way == Way::kByItself) {
+    store.migrator().TakeOverAbandoned();
+  } else if (store.PhaseOf("events") != "none") {
+    const Json found = store.Do("repair", "events");
+    EXPECT_EQ(found["worker"], "none");
+    EXPECT_NE(found["truth"], "") << found.dump(1);
+    EXPECT_TRUE(found["decisions"].empty()) << found.dump(1);
+    EXPECT_EQ(found["steps"].size(), 1u) << found.dump(1);
+    EXPECT_EQ(store.Do("repair", "events", {{"yes", true}})["done"], true);
+  }
   Clients clients(store.router(), "events", history, 4, seed);
   // Clients are served again at once, or as soon as the step that was cut short is finished.
   clients.Work(20);
@@ -83,11 +95,14 @@ int Successor(const std::filesystem::path& dir, History& history, uint64_t seed,
   return ::testing::Test::HasFailure() ? 1 : 0;
 }
 
-class KilledTest : public ::testing::TestWithParam<Point> {};
+class KilledTest : public ::testing::TestWithParam<Point> {
+ protected:
+  static void KillAndGoOn(Way way);
+};
 
 /// Both are forked from a process that has never opened a store. In one that had, RocksDB's threads would
 /// stay after the store was closed, and a child would inherit their locks and queues without the threads.
-TEST_P(KilledTest, AnotherProcessGoesOnAndNothingIsLost) {
+void KilledTest::KillAndGoOn(Way way) {
   const Point point = GetParam();
   const uint64_t seed = Seed("killed");
   EXPECT_EQ(Wait(Fork([] {
@@ -100,9 +115,16 @@ TEST_P(KilledTest, AnotherProcessGoesOnAndNothingIsLost) {
   const bool cancel = std::string_view(point.name).starts_with("abort.");
   const Exit killed = Wait(Fork([&] { return Worker(dir.path(), point, history, seed, cancel); }));
   ASSERT_EQ(killed.signal, SIGKILL) << "the point was not reached: " << killed.code;
-  EXPECT_EQ(Wait(Fork([&] { return Successor(dir.path(), history, seed + 50, cancel); })).code, 0);
+  EXPECT_EQ(Wait(Fork([&] { return Successor(dir.path(), history, seed + 50, cancel, way); })).code, 0);
   EXPECT_EQ(history.Check(), std::nullopt);
 }
+
+TEST_P(KilledTest, AnotherProcessGoesOnAndNothingIsLost) { KillAndGoOn(Way::kByItself); }
+
+class RepairedTest : public KilledTest {};
+
+/// kv migrate repair says how it stands, and mends it.
+TEST_P(RepairedTest, ARepairGoesOnAndNothingIsLost) { KillAndGoOn(Way::kByRepair); }
 
 constexpr Point kPoints[] = {
     {"takeover.recorded", 1}, {"takeover.half", 1},    {"prepare.begin", 1},   {"prepare.named", 1},
@@ -117,11 +139,20 @@ constexpr Point kPoints[] = {
     {"finish.routed", 1},     {"abort.plain", 1},      {"abort.dropped", 1},   {"abort.routed", 1},
 };
 
-INSTANTIATE_TEST_SUITE_P(Points, KilledTest, ::testing::ValuesIn(kPoints), [](const auto& one) {
+constexpr Point kRepairedPoints[] = {
+    {"prepare.capture", 1}, {"backfill.replaced", 1}, {"cutover.frozen", 1}, {"cutover.moved", 1},
+    {"cutover.serving", 1}, {"cutover.routed", 1},    {"cutover.frozen", 2}, {"cutover.moved", 2},
+    {"cutover.serving", 2}, {"cutover.recorded", 2},  {"finish.dropped", 1}, {"abort.plain", 1},
+};
+
+std::string NameOf(const ::testing::TestParamInfo<Point>& one) {
   std::string name = std::string(one.param.name) + std::to_string(one.param.occurrence);
   std::replace(name.begin(), name.end(), '.', '_');
   return name;
-});
+}
+
+INSTANTIATE_TEST_SUITE_P(Points, KilledTest, ::testing::ValuesIn(kPoints), NameOf);
+INSTANTIATE_TEST_SUITE_P(Points, RepairedTest, ::testing::ValuesIn(kRepairedPoints), NameOf);
 
 }  // namespace
 }  // namespace kvstore::testing

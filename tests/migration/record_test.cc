@@ -71,6 +71,23 @@ TEST(Record, HasANewerFormatOnlyWhereAnEarlierVersionWouldNotUnderstandIt) {
   EXPECT_TRUE(read.complete);
 }
 
+TEST(Record, KnowsWhatShadowReadsHaveFound) {
+  Record record = Full();
+  EXPECT_EQ(Encode(record).find("shadow"), std::string::npos) << "an older version would not understand it";
+  record.shadow = {
+      .share = 7, .compared = 6, .dropped = 5, .differences = 4, .open = 3, .examples = {"row 'a'"}};
+  EXPECT_NE(Encode(record).find("\"format\": 2"), std::string::npos);
+  ASSERT_OK_AND_ASSIGN(Record read, Decode(Encode(record)));
+  EXPECT_EQ(Encode(read), Encode(record));
+  EXPECT_EQ(read.shadow.examples, record.shadow.examples);
+  read.phase = Phase::kReady;
+  read.wanted = Wanted::kNothing;
+  EXPECT_THAT(CheckCommand(read, "cutover"),
+              FailsWith(absl::StatusCode::kFailedPrecondition, "3 units that were read differ"));
+  read.shadow.open = 0;
+  EXPECT_OK(CheckCommand(read, "cutover"));
+}
+
 TEST(Record, KeepsTheLastEventsOnly) {
   Record record;
   for (uint64_t i = 0; i < 1000; ++i) record.AddEvent("w", std::to_string(i), i);
