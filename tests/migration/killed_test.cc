@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -5,11 +6,15 @@
 #include <atomic>
 #include <csignal>
 #include <filesystem>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
+#include "backend_api/forwarding_endpoint.h"
 #include "base/fail_point.h"
 #include "tests/migration/migrating_store.h"
+#include "tests/support/eventually.h"
 #include "tests/support/processes.h"
 #include "tests/support/random.h"
 #include "tests/support/status_matchers.h"
@@ -138,6 +143,77 @@ constexpr Point kPoints[] = {
     {"cutover.routed", 2},    {"cutover.recorded", 2}, {"finish.dropped", 1},  {"finish.plain", 1},
     {"finish.routed", 1},     {"abort.plain", 1},      {"abort.dropped", 1},   {"abort.routed", 1},
 };
+
+/// MySQL, whose host has come back as a slave without the last writes.
+class Promoted : public ForwardingEndpoint {
+ public:
+  using ForwardingEndpoint::ForwardingEndpoint;
+  absl::StatusOr<std::string> BootId() override {
+    auto boot = inner->BootId();
+    if (boot.ok()) *boot += " promoted";
+    return boot;
+  }
+};
+
+constexpr int kOlderRows = 64;
+
+/// Is killed when MySQL has moved, and before the other side serves.
+int WorkerOfASourceOnMySql(const std::filesystem::path& dir) {
+  ::alarm(300);
+  MigratingStore store(dir);
+  if (!store.router().CreateDataset({.name = "events", .backend = "mysql", .max_versions = 2}).ok()) return 2;
+  for (const uint64_t timestamp : {1, 2}) {
+    const CellWrite cell{.column = "c", .value = timestamp == 1 ? "older" : "newer", .timestamp = timestamp};
+    for (int i = 0; i < kOlderRows; ++i) {
+      if (!store.router().PutRow("events", fmt::format("row{}", i), {&cell, 1}, {}).ok()) return 2;
+    }
+  }
+  SetFailPointHook([](std::string_view name) {
+    if (name == "cutover.moved") ::kill(::getpid(), SIGKILL);
+  });
+  store.Try("create", "events", {{"target", "rocksdb"}, {"share", 100}}).IgnoreError();
+  store.Try("start", "events").IgnoreError();
+  store.Await("events", "ready");
+  store.Try("cutover", "events").IgnoreError();
+  store.Await("events", "reversible");
+  ::_exit(3);
+}
+
+int SuccessorOfASourceOnMySql(const std::filesystem::path& dir) {
+  // Half of the shards are as they were in the freeze of an earlier cutover, with its log, and without what
+  // was written since.
+  for (uint32_t shard = 0; shard < TestFleet::kShards / 2; ++shard) {
+    SharedFleet().OfShard(shard).Run(
+        fmt::format("UPDATE `mod{0:05}`.`events$state` SET state = 2; DELETE FROM `mod{0:05}`.`events$away` "
+                    "WHERE value = 'newer'; "
+                    "RENAME TABLE `mod{0:05}`.`events$away` TO `mod{0:05}`.`events`; "
+                    "UPDATE `mod{0:05}`.`events$state` SET state = 3",
+                    shard));
+  }
+  MigratingStore store(dir,
+                       [](std::unique_ptr<MigrationEndpoint> endpoint) -> std::unique_ptr<MigrationEndpoint> {
+                         if (endpoint->Extent().value_or("").empty()) return endpoint;
+                         return std::make_unique<Promoted>(std::move(endpoint));
+                       });
+  store.migrator().TakeOverAbandoned();
+  EXPECT_TRUE(Eventually([&] { return store.Do("status", "events").value("doubt", "") != ""; }))
+      << store.Do("status", "events").dump(1);
+  // Had the log been copied, both sides would be the same now, without the newer values.
+  EXPECT_GT(store.Do("status", "events")["differences"], 10);
+  return ::testing::Test::HasFailure() ? 1 : 0;
+}
+
+/// The worker is killed, and a host of the side that the cutover leaves is lost, in the same moment.
+TEST(OlderLog, ThatComesBackIsNotCopiedOverWhatIsNewer) {
+  EXPECT_EQ(Wait(Fork([] {
+              SharedFleet().Clear();
+              return 0;
+            })).code,
+            0);
+  const TempDir dir;
+  ASSERT_EQ(Wait(Fork([&] { return WorkerOfASourceOnMySql(dir.path()); })).signal, SIGKILL);
+  EXPECT_EQ(Wait(Fork([&] { return SuccessorOfASourceOnMySql(dir.path()); })).code, 0);
+}
 
 constexpr Point kRepairedPoints[] = {
     {"prepare.capture", 1}, {"backfill.replaced", 1}, {"cutover.frozen", 1}, {"cutover.moved", 1},
