@@ -96,6 +96,9 @@ struct Arguments {
   bool automatic = false;
   bool dry_run = false;
   bool wait = false;
+  bool yes = false;
+  bool accept_differences = false;
+  std::string shadow_reads;
   std::optional<uint64_t> threads;
   std::optional<uint64_t> freeze_ms;
   std::optional<uint64_t> units_per_s;
@@ -112,6 +115,20 @@ struct Arguments {
     command.add_option("--share", share, "Percent of its time that each copying thread works [50]")
         ->check(CLI::Range(1, 100));
   }
+  void AddShadowReads(CLI::App& command) {
+    command
+        .add_option("--shadow-reads", shadow_reads,
+                    "Make this share of the reads of the process that does the work on both sides, before "
+                    "the cutover, "
+                    "and compare them; 0%: none [0%]")
+        ->type_name("PERCENT")
+        ->check(CLI::Validator(
+            [](const std::string& text) {
+              return ParseShare(text) ? std::string()
+                                      : "must be a share from 0% to 100%, such as 1% or 0.05%";
+            },
+            ""));
+  }
   Json ToJson(const std::string& command) const {
     Json json = {{"command", command}, {"dataset", dataset}};
     if (!target.empty()) json["target"] = target;
@@ -120,6 +137,9 @@ struct Arguments {
     if (!keep.empty()) json["keep"] = keep;
     if (!gone.empty()) json["gone"] = gone;
     if (dry_run) json["dry_run"] = true;
+    if (yes) json["yes"] = true;
+    if (accept_differences) json["accept_differences"] = true;
+    if (!shadow_reads.empty()) json["shadow_share"] = *ParseShare(shadow_reads);
     if (threads) json["threads"] = *threads;
     if (freeze_ms) json["freeze_ms"] = *freeze_ms;
     if (units_per_s) json["units_per_s"] = *units_per_s;
@@ -223,6 +243,7 @@ void AddCreate(CLI::App& group, Globals& globals) {
                    ->add_option("--freeze-ms", args->freeze_ms,
                                 "How long a cutover may hold writes before it is given up [1000]")
                    ->check(CLI::Range(10, 60'000)));
+  args->AddShadowReads(*create);
   args->AddLimits(*create);
 }
 
@@ -244,7 +265,11 @@ void AddSimple(CLI::App& group, Globals& globals) {
            {"cancel", "Before the cutover: remove the target, and leave everything as it was"},
        }}) {
     auto args = std::make_shared<Arguments>();
-    Add(group, one.name, one.about, globals, args)->add_flag("--wait", args->wait, kWaitHelp);
+    CLI::App* const added = Add(group, one.name, one.about, globals, args);
+    added->add_flag("--wait", args->wait, kWaitHelp);
+    if (one.name != std::string_view("cutover")) continue;
+    added->add_flag("--accept-differences", args->accept_differences,
+                    "Cut over although shadow reads have found units that differ on the two sides");
   }
 }
 
@@ -277,6 +302,62 @@ void AddAbandon(CLI::App& group, Globals& globals) {
   abandon->add_flag("--wait", args->wait, kWaitHelp);
 }
 
+/// Prints how a migration stands, and throws Failure if something is left to be done.
+void Repair(const Arguments& args, const Globals& globals) {
+  MigrationService service(globals);
+  Json answer = OrFail(service.Execute(args.ToJson("repair")));
+  const bool done = answer.value("done", false);
+  const bool goes_on = done && (args.wait || service.embedded());
+  const bool well = answer["decisions"].empty() && (done || answer["steps"].empty());
+  if (globals.json) {
+    Json line = answer;
+    line["ok"] = well;
+    PrintJson(line);
+  } else {
+    Print("{}", RepairText(answer));
+  }
+  if (goes_on) PrintStatus(Watch(service, args.dataset, globals), globals);
+  if (well) return;
+  if (!done && !answer["steps"].empty()) {
+    throw Failure{absl::FailedPreconditionError("nothing was changed; say --yes to do it")};
+  }
+  throw Failure{absl::FailedPreconditionError(fmt::format(
+      "{}a person must decide; what and how is said above (docs/runbook.md, 'A migration died badly')",
+      done ? "the rest is not done: " : "nothing was changed: "))};
+}
+
+void AddRepair(CLI::App& group, Globals& globals) {
+  auto args = std::make_shared<Arguments>();
+  CLI::App* const repair = group.add_subcommand(
+      "repair",
+      "Say how a migration that died badly stands, from what both sides and the catalog have, and mend it");
+  repair->add_option("dataset", args->dataset)->required();
+  repair->add_flag("--yes", args->yes, "Do what it says; without this nothing is changed");
+  repair->add_flag("--wait", args->wait,
+                   "With --yes: return when the migration needs an operator or has ended");
+  repair->footer(
+      R"(Asks the catalog, the migration's record, and each side for itself: which partitions are in which state, whether they record
+writes, which worker they have seen, and whether a host was restarted or replaced. It then says which side has all acknowledged
+writes, what does not fit together, what would mend it, and what a person must decide, with the command for that. Clients and
+servers go on meanwhile.
+
+With --yes it takes only steps that lose no acknowledged write: it makes a record that was lost anew, turns a record that
+is older than what both sides have, has the catalog route clients to the side that serves, has both sides compared again
+where writes were not recorded, and lets a worker take the migration over. Nothing is copied over a side that may have
+writes which the other one lacks: kv migrate status shows such a doubt.
+
+With --server the server does it, also while its own worker retries a step that fails; if the worker is in another
+process, give the command to that one.
+
+Examples:
+  kv --server 127.0.0.1:7400 migrate repair events          says what it finds; exit code 1 if something is to be done
+  kv --server 127.0.0.1:7400 migrate repair events --yes    does it
+
+Exit codes: 0 there is nothing to do, or it was done; 1 refused, or without --yes something is to be done, or a person must
+decide; 2 wrong usage.)");
+  repair->callback([args, &globals] { Repair(*args, globals); });
+}
+
 void AddPause(CLI::App& group, Globals& globals) {
   auto args = std::make_shared<Arguments>();
   Add(group, "pause", "Suspend copying until resume; writes are recorded meanwhile", globals, args);
@@ -284,8 +365,10 @@ void AddPause(CLI::App& group, Globals& globals) {
 
 void AddThrottle(CLI::App& group, Globals& globals) {
   auto args = std::make_shared<Arguments>();
-  args->AddLimits(*Add(group, "throttle", "Change the limits of copying, with immediate effect", globals,
-                       args, " --units-per-s 10000"));
+  CLI::App* const throttle = Add(group, "throttle", "Change the limits of copying, with immediate effect",
+                                 globals, args, " --units-per-s 10000");
+  args->AddLimits(*throttle);
+  args->AddShadowReads(*throttle);
 }
 
 void AddStatus(CLI::App& group, Globals& globals) {
@@ -332,6 +415,7 @@ void AddMigrateCommands(CLI::App& app, Globals& globals) {
   AddSimple(*group, globals);
   AddResolve(*group, globals);
   AddAbandon(*group, globals);
+  AddRepair(*group, globals);
   AddPause(*group, globals);
   AddThrottle(*group, globals);
   AddStatus(*group, globals);

@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
+#include <cmath>
 #include <cstdint>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <system_error>
 #include <utility>
 
 namespace kvstore::cli {
@@ -69,6 +72,17 @@ std::string StatusText(const Json& status) {
   }
   print("verified      {} passes; {} units compared, {} differed, {} copied again\n", number("verify_passes"),
         number("compared_units"), number("differences"), number("repaired"));
+  if (status.contains("shadow")) {
+    const Json& shadow = status["shadow"];
+    print("shadow reads  {} % of the reads; {} units compared, {} reads dropped, {} differed\n",
+          static_cast<double>(Number(shadow, "share")) / 10'000, Number(shadow, "compared"),
+          Number(shadow, "dropped"), Number(shadow, "differences"));
+    const char* title = "differ";
+    for (const Json& example : shadow["examples"]) {
+      print("{:<14}{}\n", title, example.get<std::string>());
+      title = "";
+    }
+  }
   if (number("write_pause_ms") > 0) {
     print("last cutover  writes were held for {} ms, reads for {} ms\n", number("write_pause_ms"),
           number("read_pause_ms"));
@@ -85,6 +99,75 @@ std::string StatusText(const Json& status) {
   for (const Json& command : status["next"]) {
     print("{:<14}kv migrate {}\n", title, WithArguments(command.get<std::string>(), text("dataset")));
     title = "";
+  }
+  return out;
+}
+
+std::optional<uint64_t> ParseShare(const std::string& text) {
+  if (!text.ends_with('%')) return std::nullopt;
+  const std::string number = text.substr(0, text.size() - 1);
+  double percent = 0;
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), percent);
+  if (error != std::errc() || end != number.data() + number.size()) return std::nullopt;
+  if (!(percent >= 0 && percent <= 100)) return std::nullopt;
+  const auto share = static_cast<uint64_t>(std::llround(percent * 10'000));
+  // Less than one read in a million is not nothing.
+  return share == 0 && percent > 0 ? 1 : share;
+}
+
+namespace {
+
+/// Returns what one side has, on one line.
+std::string SideText(const Json& side, const std::string& role) {
+  if (!side.value("answers", false)) return fmt::format("the {}; it cannot be asked", role);
+  std::string text = fmt::format("the {}", role);
+  const char* before = "; ";
+  for (const auto& [state, count] : side["partitions"].items()) {
+    const auto number = count.get<uint64_t>();
+    text += fmt::format("{}{} on {} partition{}", before, state, number, number == 1 ? "" : "s");
+    before = ", ";
+  }
+  text += side.value("records_writes", false) ? "; records writes" : "; records no writes";
+  if (side.contains("log")) text += fmt::format(", {} not copied yet", Number(side["log"], "units"));
+  if (side.value("restarted_or_replaced", false)) text += "; restarted or replaced";
+  return text;
+}
+
+}  // namespace
+
+std::string RepairText(const Json& answer) {
+  std::string out;
+  const auto print = [&](const std::string& title, const std::string& text) {
+    fmt::format_to(std::back_inserter(out), "{:<14}{}\n", title, text);
+  };
+  print("dataset", Text(answer, "dataset"));
+  print("phase", Text(answer, "phase"));
+  const std::string worker = Text(answer, "worker");
+  print("worker", worker == "here"        ? "runs in the process that was asked"
+                  : worker == "elsewhere" ? "runs in process " + Text(answer, "owner")
+                                          : "none");
+  if (answer.contains("catalog")) {
+    const std::string other = Text(answer["catalog"], "other_backend");
+    print("catalog", fmt::format("routes clients to '{}'{}", Text(answer["catalog"], "backend"),
+                                 other.empty() ? "" : fmt::format("; the other side is '{}'", other)));
+  }
+  for (const char* const role : {"source", "target"}) {
+    if (!answer.contains(role)) continue;
+    print(Text(answer[role], "backend"), SideText(answer[role], role));
+  }
+  print("truth", Text(answer, "truth").empty() ? "cannot be told" : Text(answer, "truth"));
+  const auto list = [&](const char* name, const char* title, const auto& text_of) {
+    std::string shown = title;
+    for (const Json& one : answer[name]) print(std::exchange(shown, ""), text_of(one));
+  };
+  const bool done = answer.value("done", false);
+  list("findings", "found", [](const Json& one) { return one.get<std::string>(); });
+  list("steps", done ? "done" : "would", [](const Json& one) { return Text(one, "does"); });
+  list("decisions", "decide",
+       [](const Json& one) { return fmt::format("{}: {}", Text(one, "why"), Text(one, "command")); });
+  if (answer["findings"].empty() && answer["steps"].empty()) print("found", "nothing to repair");
+  if (!done && !answer["steps"].empty()) {
+    print("next", fmt::format("kv migrate repair {} --yes", Text(answer, "dataset")));
   }
   return out;
 }

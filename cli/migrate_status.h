@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "json/json.h"
@@ -21,5 +23,11 @@ bool WaitsForResume(const Json& status);
 
 /// The status as text, for people.
 std::string StatusText(const Json& status);
+
+/// Returns the share of reads that a percentage such as "1%" or "0.05%" names, in millionths; nothing for
+/// other text.
+std::optional<uint64_t> ParseShare(const std::string& text);
+/// Returns the answer to `kv migrate repair`, as lines for a person.
+std::string RepairText(const Json& answer);
 
 }  // namespace kvstore::cli

@@ -9,6 +9,7 @@
 #include "json/json.h"
 #include "json/json_fields.h"
 #include "migration/throttle.h"
+#include "router/read_taps.h"
 
 namespace kvstore::migration {
 
@@ -22,8 +23,12 @@ struct CommandOptions {
   std::string target;
   std::string engine;
   bool automatic = false;
-  std::string keep;  // resolve
-  std::string gone;  // abandon
+  std::string keep;                 // resolve
+  std::string gone;                 // abandon
+  bool yes = false;                 // repair
+  bool accept_differences = false;  // cutover
+  /// create, throttle: of ReadTaps::kAll
+  std::optional<uint64_t> shadow_share;
   std::optional<uint64_t> threads;
   std::optional<uint64_t> freeze_ms;
   // create, throttle
@@ -44,6 +49,9 @@ struct CommandOptions {
                            .automatic = fields.OptionalBool("auto").value_or(false),
                            .keep = fields.OptionalString("keep").value_or(""),
                            .gone = fields.OptionalString("gone").value_or(""),
+                           .yes = fields.OptionalBool("yes").value_or(false),
+                           .accept_differences = fields.OptionalBool("accept_differences").value_or(false),
+                           .shadow_share = fields.OptionalUint("shadow_share", 0, ReadTaps::kAll),
                            .threads = fields.OptionalUint("threads", 1, 64),
                            .freeze_ms = fields.OptionalUint("freeze_ms", 10, 60'000),
                            .units_per_s = fields.OptionalUint("units_per_s", 0, UINT64_MAX),

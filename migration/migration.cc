@@ -160,6 +160,8 @@ void Migration::Install(const Record& before, Record changed) {
   if (changed.parts == before.parts) changed.parts = std::move(record_.parts);
   changed.drained_units = record_.drained_units;
   changed.backfill_ms = record_.backfill_ms;
+  changed.shadow.compared = record_.shadow.compared;
+  changed.shadow.dropped = record_.shadow.dropped;
   if (changed.limits != record_.limits) throttle_.Set(changed.limits);
   record_ = std::move(changed);
 }
@@ -450,6 +452,11 @@ absl::Status Migration::RunPhase() {
 absl::Status Migration::Follow() {
   if (!drainer_) drainer_ = std::make_unique<Drainer>(*copier_);
   auto checked = std::chrono::steady_clock::now();
+  // They end before anything else is done with the copier.
+  struct EndOfShadowReads {
+    std::unique_ptr<ShadowReads>& reads;
+    ~EndOfShadowReads() { reads.reset(); }
+  } const end{shadow_reads_};
   while (!stopping()) {
     if (auto status = drainer_->status(); !status.ok()) return status;
     const Record now = record();
@@ -463,6 +470,7 @@ absl::Status Migration::Follow() {
       checked = std::chrono::steady_clock::now();
     }
     drainer_->Pause(now.paused);
+    if (auto status = FollowShadowReads(); !status.ok()) return status;
     const auto leaves = ActOnWanted(now);
     if (!leaves.ok() || *leaves) return leaves.status();
     WaitForRequest(kPollInterval);
@@ -474,7 +482,9 @@ absl::StatusOr<bool> Migration::ActOnWanted(const Record& now) {
   const Wanted asked = now.wanted;
   if (asked != Wanted::kNothing) Reached("follow.asked");
   Wanted wanted = asked;
-  if (wanted == Wanted::kNothing && now.automatic && now.phase == Phase::kReady) wanted = Wanted::kCutover;
+  if (wanted == Wanted::kNothing && now.automatic && now.phase == Phase::kReady && now.shadow.open == 0) {
+    wanted = Wanted::kCutover;
+  }
   const auto clear = [](Record& record) { record.wanted = Wanted::kNothing; };
   absl::Status status;
   bool leaves = true;

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -16,7 +17,9 @@
 #include "base/mutex.h"
 #include "catalog/deadline_mutex.h"
 #include "migration/copier.h"
+#include "migration/diagnosis.h"
 #include "migration/record.h"
+#include "migration/shadow_reads.h"
 #include "migration/throttle.h"
 #include "migration/verifier.h"
 #include "router/catalog_keeper.h"
@@ -43,6 +46,11 @@ class Migration {
   /// Starts a migration that was created: the record says so when this returns OK, and Run then does the
   /// work, here or in another process. FAILED_PRECONDITION if it was started before.
   absl::Status Begin(std::string who);
+  /// Changes the record and the catalog as a diagnosis says, but does not let a worker go on. ABORTED if
+  /// another process changes the record meanwhile. Must not run beside Run.
+  ///
+  /// above  The highest epoch of both sides.
+  absl::Status Mend(const Diagnosis& diagnosis, uint64_t above, const std::string& who);
   /// Works until the migration has ended or Stop is called, and then returns OK. A step that fails is retried
   /// every 500 ms, and Record::problem says why it failed. ABORTED: another worker has taken over.
   absl::Status Run();
@@ -67,6 +75,11 @@ class Migration {
   absl::Status Abandon(std::string gone, std::string who);
   /// change  returns the new limits for those in force.
   absl::Status SetLimits(const std::function<Limits(const Limits&)>& change, std::string who);
+
+  /// Changes the share of reads that are made on both sides (ReadTaps::kAll), with effect within a second.
+  absl::Status SetShadowShare(uint32_t share, std::string who);
+  /// Lets a cutover begin although shadow reads have found differences. OK if they have not.
+  absl::Status AcceptDifferences(std::string who);
 
   /// Returns a copy of the record, with progress that is newer than what is stored. Does not wait for the
   /// catalog.
@@ -101,7 +114,8 @@ class Migration {
   /// Whether the hosts of one side, the truth or the copy, are those of the last comparison that found both
   /// sides the same. Asks them; false if they cannot be asked.
   bool IsUnchangedSinceVerified(bool of_truth);
-  /// Takes over a cutover that had opened the other side everywhere when the side that it leaves was lost.
+  /// Takes over a cutover that had opened the other side everywhere, or had found it complete, when the side
+  /// that it leaves was lost.
   absl::Status TakeOverOpenedCutover(const EndpointStatus& opened);
   /// Ends a cutover that an earlier worker had brought as far as the catalog: clients use the other side,
   /// which the record does not say yet. Returns whether there was one; this worker then takes over again.
@@ -168,12 +182,17 @@ class Migration {
   absl::Status AwaitResolve();
   /// Keeps the copy current until something is requested.
   absl::Status Follow();
+  /// Begins, changes or ends shadow reads, as the record says, and counts what they have found.
+  absl::Status FollowShadowReads();
   /// Begins what Record::wanted asks for. Returns whether Follow is to return, because another phase begins.
   absl::StatusOr<bool> ActOnWanted(const Record& now);
 
   // ---- cutover and end (migration_cutover.cc) ----
 
   absl::Status Cutover();
+  /// Called when the truth is closed everywhere. Gives the cutover up if the other side may have lost data;
+  /// records that the cutover must go on (Record::complete) if it is the truth that may have.
+  absl::Status CheckBothSidesBeforeOpening();
   /// Completes a cutover: from held writes and a complete copy to the other side serving.
   ///
   /// opened  The other side serves in part already.
@@ -205,6 +224,8 @@ class Migration {
   MigrationEndpoint& copy() { return on_target_ ? *source_ : *target_; }
   /// The boot IDs of both sides, "SOURCE|TARGET".
   static absl::StatusOr<std::string> BootIdsOf(MigrationControl& source, MigrationControl& target);
+  /// Splits what BootIdsOf returned into the source's and the target's boot ID.
+  static std::pair<std::string_view, std::string_view> SplitBootIds(std::string_view boots);
   /// Returns to the verify phase if `boots` are not those of the last comparison that found both sides the
   /// same. Returns whether it did.
   absl::StatusOr<bool> VerifyAgain(const std::string& boots);
@@ -302,8 +323,10 @@ class Migration {
   std::string verified_;                       // Record::verified when the cutover began
   std::shared_ptr<MigrationEndpoint> source_;  // of the present epoch
   std::shared_ptr<MigrationEndpoint> target_;
-  std::unique_ptr<Copier> copier_;    // in the present direction, under the present epoch
-  std::unique_ptr<Drainer> drainer_;  // while the copy is kept current
+  std::unique_ptr<Copier> copier_;             // in the present direction, under the present epoch
+  std::unique_ptr<Drainer> drainer_;           // while the copy is kept current
+  std::unique_ptr<ShadowReads> shadow_reads_;  // while Follow runs; it uses copier_
+  uint32_t shadow_share_ = 0;                  // of shadow_reads_
   std::atomic<Verifier*> verifier_{nullptr};
 };
 

@@ -296,7 +296,7 @@ absl::Status Migration::Verify() {
   const auto ranges = RangesOfBothSides();
   if (!ranges.ok()) return ranges.status();
   for (uint64_t pass = 1;; ++pass) {
-    Verifier verifier(*copier_, mode->repairs);
+    Verifier verifier(*copier_, mode->repairs ? Verifier::Mode::kRepair : Verifier::Mode::kCount);
     const absl::Status compared = ComparePass(verifier, *ranges);
     if (drainer_) {
       if (auto status = drainer_->status(); !status.ok()) return status;
@@ -353,6 +353,8 @@ absl::Status Migration::EndPass(const Verifier& verifier, bool repairs) {
           // The boot IDs from before the comparison began: a host that was restarted since is compared again.
           record.verified = boot_ids_;
           record.trusted.clear();
+          record.shadow.open = 0;
+          record.shadow.examples.clear();
         }
         record.problem.clear();
       },

@@ -29,6 +29,10 @@ constexpr uint64_t kLocalIdMargin = 4096;
 }  // namespace
 
 absl::Status Migration::BackOut(const absl::Status& why) {
+  // The other side is not complete any more once clients can write here again.
+  if (record().complete) {
+    if (auto status = Change([](Record& record) { record.complete = false; }); !status.ok()) return status;
+  }
   // Whatever went wrong, writes are not held any longer. A worker that was overtaken is refused here.
   absl::Status serves = truth().TransitionTo(epoch_, State::kServing, true);
   if (absl::IsAborted(why)) return why;
@@ -77,6 +81,15 @@ absl::StatusOr<bool> Migration::ResumeCutover() {
     if (auto status = SwitchSides(/*opened=*/true); !status.ok()) return status;
     return true;
   }
+  if (record().complete) {
+    // This side has lost its last writes, perhaps, and the other one has them.
+    if (!IsUnchangedSinceVerified(/*of_truth=*/false)) {
+      return give_up(absl::UnavailableError("hosts of both sides were restarted or replaced"));
+    }
+    if (auto status = truth().Reassert(epoch_, State::kMoved, true); !status.ok()) return status;
+    if (auto status = SwitchSides(/*opened=*/true); !status.ok()) return status;
+    return true;
+  }
   if (!from->Any(State::kMoved) && !from->Any(State::kFrozen)) return false;
   if (!from->Any(State::kMoved)) {
     // Writes have been held since the earlier worker froze this side, nobody knows for how long.
@@ -85,6 +98,10 @@ absl::StatusOr<bool> Migration::ResumeCutover() {
   if (from->Any(State::kServing)) {
     // The cutover was being given up, and clients already write to the partitions that serve again.
     return give_up(absl::UnavailableError("it was interrupted while it was given up"));
+  }
+  // What a side that lost its memory has in its log is older than what was copied from it.
+  if (TruthWasReplaced() || CopyWasReplaced()) {
+    return give_up(absl::UnavailableError("a host was restarted or replaced"));
   }
   // Nobody can write: what the earlier worker has not copied is copied now.
   const auto deadline = Clock::now() + milliseconds(names_.freeze_ms);
@@ -101,6 +118,7 @@ absl::StatusOr<bool> Migration::RaiseDoubt(const std::string& why) {
         record.ClearWantedUnlessAbandon();
         record.doubt = why;
         record.trusted.clear();
+        record.complete = false;
       },
       why);
   if (!status.ok()) return status;
@@ -186,16 +204,40 @@ absl::Status Migration::SwitchSides(bool opened) {
   }
   Reached("cutover.moved");
   if (!opened) {
-    // Nobody has written to the other side yet, so that the cutover can still be given up.
-    const auto boots = BootIdsOf(*source_, *target_);
-    if (!boots.ok()) return BackOut(boots.status());
-    if (*boots != verified_) {
-      return BackOut(absl::UnavailableError("a host was restarted or replaced"));
-    }
+    auto status = CheckBothSidesBeforeOpening();
+    if (!status.ok() || retake_ || record().phase != Phase::kCutover) return status;
   }
   if (auto status = copy().TransitionTo(epoch_, State::kServing, true); !status.ok()) return status;
   Reached("cutover.serving");
   return Route();
+}
+
+absl::Status Migration::CheckBothSidesBeforeOpening() {
+  const auto [source, target] = SplitBootIds(verified_);
+  const auto there = copy().BootId();
+  // Nobody has written to the other side yet, so that the cutover can still be given up.
+  if (!there.ok()) return BackOut(there.status());
+  if (*there != (on_target_ ? source : target)) {
+    return BackOut(absl::UnavailableError("a host was restarted or replaced"));
+  }
+  const auto here = truth().BootId();
+  if (here.ok() && *here == (on_target_ ? target : source)) return absl::OkStatus();
+  // All that was ever acknowledged has been copied. A host that comes back may have less, and may take writes
+  // again: the next takeover closes it, if it answers, before it opens the other side.
+  retake_ = true;
+  {
+    // Should the catalog not answer, this is stored with the claim of the next takeover.
+    const DeadlineMutex::Guard changing = changes_mutex_.AcquireWithoutDeadline();
+    const MutexLock lock(mutex_);
+    record_.complete = true;
+  }
+  absl::Status status = Change(
+      [](Record&) {},
+      fmt::format("a host of '{}' was restarted or replaced after its last write was copied: '{}' "
+                  "will serve, which has everything",
+                  on_target_ ? names_.target : names_.source, on_target_ ? names_.source : names_.target));
+  if (status.ok()) Reached("cutover.complete");
+  return status;
 }
 
 absl::Status Migration::Route() {
@@ -230,6 +272,7 @@ absl::Status Migration::RecordCutover(uint64_t writes_ms, uint64_t reads_ms, std
         record.read_pause_ms = reads_ms;
         record.on_target = to_target;
         record.crossed = true;
+        record.complete = false;
         record.phase = to_target ? Phase::kReversible : Phase::kReady;
         // After `resolve` this side serves because an operator declared it right; the sides still differ.
         if (!record.trusted.empty()) record.verified.clear();

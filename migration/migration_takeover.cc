@@ -16,13 +16,6 @@ namespace {
 
 using State = EndpointState;
 
-/// Splits what BootIdsOf returned into the source's and the target's boot ID.
-std::pair<std::string_view, std::string_view> SplitBootIds(std::string_view boots) {
-  const size_t bar = boots.find('|');
-  if (bar == std::string_view::npos) return {boots, {}};
-  return {boots.substr(0, bar), boots.substr(bar + 1)};
-}
-
 /// Whether the truth serves in this phase, and new partitions may be added between two of its steps.
 bool IsBetweenSteps(Phase phase) {
   return phase == Phase::kBackfill || phase == Phase::kVerify || phase == Phase::kReady ||
@@ -131,8 +124,8 @@ absl::Status Migration::TakeOver() {
       now.released ? absl::StatusOr<EndpointStatus>(EndpointStatus{}) : truth().Status();
   const auto copy_status = copy().Status();
   if (!truth_status.ok()) {
-    if (now.phase == Phase::kCutover && copy_status.ok() && copy_status->All(State::kServing) &&
-        IsUnchangedSinceVerified(/*of_truth=*/false)) {
+    if (now.phase == Phase::kCutover && copy_status.ok() &&
+        (copy_status->All(State::kServing) || now.complete) && IsUnchangedSinceVerified(/*of_truth=*/false)) {
       return TakeOverOpenedCutover(*copy_status);
     }
     return truth_status.status();
@@ -199,6 +192,14 @@ absl::Status Migration::TakeOverOpenedCutover(const EndpointStatus& opened) {
   if (auto status = Claim(std::max({record().epoch, opened.epoch, WallClockMs()}) + 1); !status.ok())
     return status;
   if (auto status = copy().RaiseEpoch(epoch_); !status.ok()) return status;
+  if (!opened.All(State::kServing)) {
+    // The epoch holds only on the hosts that have been asked here.
+    if (!IsUnchangedSinceVerified(/*of_truth=*/false)) {
+      return absl::UnavailableError("hosts of both sides were restarted, replaced or lost");
+    }
+    if (auto status = copy().TransitionTo(epoch_, State::kServing, true); !status.ok()) return status;
+    Reached("cutover.serving");
+  }
   NewCopier(spec_.shape);
   // Only the catalog is still to be changed. The next takeover tries the lost side again.
   retake_ = true;
@@ -275,6 +276,12 @@ void Migration::NewCopier(Shape shape) {
 
 // ---- boot IDs: whether a host was restarted or replaced ----
 
+std::pair<std::string_view, std::string_view> Migration::SplitBootIds(std::string_view boots) {
+  const size_t bar = boots.find('|');
+  if (bar == std::string_view::npos) return {boots, {}};
+  return {boots.substr(0, bar), boots.substr(bar + 1)};
+}
+
 absl::StatusOr<std::string> Migration::BootIdsOf(MigrationControl& source, MigrationControl& target) {
   auto first = source.BootId();
   if (!first.ok()) return first;
@@ -344,6 +351,61 @@ absl::StatusOr<bool> Migration::VerifyAgain(const std::string& boots) {
                                "a host was restarted or replaced: both sides are compared again");
   if (!status.ok()) return status;
   return true;
+}
+
+// ---- repair ----
+
+absl::Status Migration::Mend(const Diagnosis& diagnosis, uint64_t above, const std::string& who) {
+  // From here on no worker of before changes the record or the catalog.
+  if (auto status = Claim(std::max({record().epoch, above, WallClockMs()}) + 1); !status.ok()) return status;
+  for (const Diagnosis::Step& step : diagnosis.steps) {
+    absl::Status status;
+    const std::string event = "repair: " + step.text;
+    switch (step.step) {
+      case RepairStep::kRebuildRecord:
+      case RepairStep::kResume:
+        break;
+      case RepairStep::kTurnRecord:
+        status = Change(
+            [](Record& record) {
+              record.on_target = !record.on_target;
+              record.crossed = true;
+              record.complete = false;
+              record.phase = Phase::kVerify;
+              record.verified.clear();
+              record.trusted.clear();
+              record.doubt.clear();
+              record.problem.clear();
+              record.automatic = false;
+              record.ClearWantedUnlessAbandon();
+            },
+            event, who);
+        if (status.ok()) on_target_ = !on_target_;
+        break;
+      case RepairStep::kCompareAgain:
+        status = Change(
+            [](Record& record) {
+              record.phase = Phase::kVerify;
+              record.verified.clear();
+              record.trusted.clear();
+              record.problem.clear();
+            },
+            event, who);
+        break;
+      case RepairStep::kRouteCatalog:
+        status = ChangeEntry([&](CatalogEntry& entry) {
+          entry.spec.backend = on_target_ ? names_.target : names_.source;
+          entry.spec.engine = on_target_ ? names_.target_engine : names_.source_engine;
+          entry.other_backend = on_target_ ? names_.source : names_.target;
+          entry.other_engine = on_target_ ? names_.source_engine : names_.target_engine;
+          return absl::OkStatus();
+        });
+        if (status.ok()) status = Change([](Record&) {}, event, who);
+        break;
+    }
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
 }
 
 // ---- without a side ----

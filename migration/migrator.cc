@@ -107,10 +107,13 @@ absl::StatusOr<Json> Migrator::Command(const Json& command) {
   if (name == "status") return Status(options->dataset);
   absl::StatusOr<Json> result = absl::InvalidArgumentError(fmt::format(
       "command: there is none named '{}', only create, start, status, pause, resume, throttle, verify, "
-      "cutover, reverse, rollback, finish, cancel, resolve, abandon, list",
+      "cutover, reverse, rollback, finish, cancel, resolve, abandon, repair, list",
       name));
   if (name == "create") {
     result = Create(*options);
+  } else if (name == "repair") {
+    result = Repair(*options);
+    if (!options->yes) return result;
   } else if (name == "start" || name == "pause" || name == "resume" || name == "throttle" ||
              name == "verify" || name == "cutover" || name == "reverse" || name == "rollback" ||
              name == "finish" || name == "cancel" || name == "resolve" || name == "abandon") {
@@ -229,6 +232,10 @@ absl::Status Migrator::Start(const Options& options, bool resume) {
   // A command and ResumeAbandoned may both start the same migration.
   const auto starting = start_mutex_.Acquire("the start of another migration");
   if (!starting.ok()) return starting.status();
+  return StartHere(options, resume);
+}
+
+absl::Status Migrator::StartHere(const Options& options, bool resume) {
   ForgetEnded(options.dataset);
   if (const auto running = FindRunning(options.dataset)) {
     // A cancel that could not be recorded has left a worker for a migration that was never started.
@@ -307,7 +314,9 @@ absl::StatusOr<Json> Migrator::Execute(const Options& options) {
                                 : absl::IsNotFound(record.status());
   if (name == "cancel" && none) return CancelUnrecorded(options);
   if (!record.ok()) return record.status();
-  if (auto status = CheckCommand(*record, name); !status.ok()) return status;
+  Record checked = *record;
+  if (name == "cutover" && options.accept_differences) checked.shadow.open = 0;
+  if (auto status = CheckCommand(checked, name); !status.ok()) return status;
   if (name == "resolve" || name == "abandon") {
     if (auto status = CheckSide(*record, options); !status.ok()) return status;
   }
@@ -332,10 +341,14 @@ absl::StatusOr<Json> Migrator::Execute(const Options& options) {
   } else if (name == "throttle") {
     status = mine->SetLimits([&options](const migration::Limits& limits) { return options.Apply(limits); },
                              options.who);
+    if (status.ok() && options.shadow_share) {
+      status = mine->SetShadowShare(static_cast<uint32_t>(*options.shadow_share), options.who);
+    }
   } else if (name == "verify") {
     status = mine->Request(Wanted::kVerify, options.who);
   } else if (name == "cutover") {
-    status = mine->Request(Wanted::kCutover, options.who);
+    if (options.accept_differences) status = mine->AcceptDifferences(options.who);
+    if (status.ok()) status = mine->Request(Wanted::kCutover, options.who);
   } else if (name == "reverse") {
     status = mine->Request(Wanted::kReverse, options.who);
   } else if (name == "rollback") {
@@ -422,6 +435,17 @@ void Migrator::Describe(MetricsSink& sink) const {
                static_cast<double>(record.UnitsDone()));
     sink.Gauge("kvstore_migration_differences", "Units that differed when both sides were compared", labels,
                static_cast<double>(record.differences));
+    if (record.shadow.share > 0 || record.shadow.differences > 0) {
+      sink.Gauge("kvstore_migration_shadow_units",
+                 "Units that callers read, and that were read on both sides", labels,
+                 static_cast<double>(record.shadow.compared));
+      sink.Gauge("kvstore_migration_shadow_dropped",
+                 "Reads that were not made on both sides for want of time", labels,
+                 static_cast<double>(record.shadow.dropped));
+      sink.Gauge("kvstore_migration_shadow_differences",
+                 "Units that differed in such reads although nobody was writing to them", labels,
+                 static_cast<double>(record.shadow.differences));
+    }
     if (const auto lag = migration->Lag()) {
       sink.Gauge("kvstore_migration_lag_units", "Writes that the copy does not have yet", labels,
                  static_cast<double>(lag->entries));

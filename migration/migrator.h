@@ -16,6 +16,7 @@
 #include "base/metrics_sink.h"
 #include "base/mutex.h"
 #include "catalog/deadline_mutex.h"
+#include "migration/diagnosis.h"
 #include "migration/migration.h"
 #include "router/catalog_keeper.h"
 
@@ -89,6 +90,19 @@ class Migrator : public Migrations {
   ///
   /// resume  Not checked whether the command is possible: the caller has done that.
   absl::Status Start(const Options& options, bool resume);
+  /// Start for a caller that holds start_mutex_.
+  absl::Status StartHere(const Options& options, bool resume);
+  /// Says how a migration stands; with `yes` also carries out what mends it, and lets a worker of this
+  /// process go on (migrator_repair.cc). FAILED_PRECONDITION if another process works on it.
+  absl::StatusOr<Json> Repair(const Options& options);
+  /// Asks both sides and the catalog. NOT_FOUND if nothing says that the dataset migrates.
+  absl::StatusOr<migration::RepairFacts> GatherRepairFacts(const std::string& dataset);
+  /// Ends the worker of this process between two steps, if there is one. UNAVAILABLE if it does not end.
+  absl::Status StopHere(const std::string& dataset);
+  /// Carries out all steps but the last one, by which a worker goes on. The caller holds start_mutex_, and no
+  /// worker runs here.
+  absl::Status CarryOut(const migration::RepairFacts& facts, const migration::Diagnosis& diagnosis,
+                        const Options& options);
   /// Carries out a command on a migration that exists; starts its thread first.
   absl::StatusOr<Json> Execute(const Options& options);
   /// Cancels a migration that has no record: ends the operation that a create which was cut short may have

@@ -141,6 +141,12 @@ absl::StatusOr<Json> Migrator::Create(const Options& options) {
     return absl::AlreadyExistsError(
         fmt::format("dataset: '{}' migrates already; see kv migrate status", source.name));
   }
+  if (options.automatic && options.shadow_share.value_or(0) > 0) {
+    return absl::InvalidArgumentError(
+        "shadow_share: with --auto the cutover begins as soon as the migration is ready, before a read could "
+        "be made "
+        "on both sides; leave out one of --shadow-reads and --auto");
+  }
   DatasetSpec target = source;
   target.backend = options.target;
   target.engine = options.engine;
@@ -155,6 +161,7 @@ absl::StatusOr<Json> Migrator::Create(const Options& options) {
                 .automatic = options.automatic,
                 .limits = options.Apply({})};
   if (options.threads) record.threads = static_cast<uint32_t>(*options.threads);
+  if (options.shadow_share) record.shadow.share = static_cast<uint32_t>(*options.shadow_share);
   if (options.freeze_ms) record.freeze_ms = *options.freeze_ms;
   if (const auto stats = keeper_.GetStats(source.name); stats.ok()) {
     record.estimated_units = stats->approximate_entries;

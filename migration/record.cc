@@ -1,6 +1,7 @@
 #include "migration/record.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -11,12 +12,15 @@
 #include "json/json_fields.h"
 #include "json/json_text.h"
 #include "kvstore_api/limits.h"
+#include "router/read_taps.h"
 
 namespace kvstore::migration {
 namespace {
 
-/// The format that this version writes, and the only one that it reads.
+/// The format of records that earlier versions can read.
 constexpr uint64_t kFormat = 1;
+/// The format of records with a field that earlier versions do not know, and would take for damage.
+constexpr uint64_t kNewestFormat = 2;
 /// How many events a record keeps.
 constexpr size_t kMaxEvents = 200;
 
@@ -71,6 +75,12 @@ Json ToJson(const Limits& limits) {
           {"bytes_per_s", limits.bytes_per_s},
           {"share", limits.share},
           {"max_read_us", limits.max_read_us}};
+}
+
+Json ToJson(const ShadowState& shadow) {
+  return {{"share", shadow.share},     {"compared", shadow.compared},
+          {"dropped", shadow.dropped}, {"differences", shadow.differences},
+          {"open", shadow.open},       {"examples", shadow.examples}};
 }
 
 Json ToJson(const std::vector<Event>& events) {
@@ -156,7 +166,9 @@ std::string Encode(const Record& record) {
                      {"units", part.units},
                      {"bytes", part.bytes}});
   }
-  Json json = {{"format", kFormat},
+  const bool shadows = record.shadow.share > 0 || record.shadow.differences > 0;
+  const bool newest = record.complete || shadows;
+  Json json = {{"format", newest ? kNewestFormat : kFormat},
                {"dataset", record.dataset},
                {"source", record.source},
                {"source_engine", record.source_engine},
@@ -185,6 +197,8 @@ std::string Encode(const Record& record) {
   for (const Number& number : kNumbers) {
     json[number.name] = std::to_string(record.*number.place);
   }
+  if (record.complete) json["complete"] = true;
+  if (shadows) json["shadow"] = ToJson(record.shadow);
   return TextOf(json, 1) + "\n";
 }
 
@@ -197,9 +211,9 @@ absl::StatusOr<Record> Decode(std::string_view text) {
   JsonFields fields(*json, "");
   Record record;
   const uint64_t format = fields.Uint("format", 1, UINT32_MAX);
-  if (format > kFormat) {
-    return damaged(absl::DataLossError(
-        fmt::format("format {} was written by a newer version; this one reads format {}", format, kFormat)));
+  if (format > kNewestFormat) {
+    return damaged(absl::DataLossError(fmt::format(
+        "format {} was written by a newer version; this one reads format {}", format, kNewestFormat)));
   }
   record.dataset = fields.String("dataset");
   record.source = fields.String("source");
@@ -213,6 +227,7 @@ absl::StatusOr<Record> Decode(std::string_view text) {
   record.paused = fields.OptionalBool("paused").value_or(false);
   // Records that earlier versions wrote lack these fields.
   record.crossed = fields.OptionalBool("crossed").value_or(record.on_target);
+  record.complete = fields.OptionalBool("complete").value_or(false);
   record.source_extent = fields.OptionalString("source_extent").value_or("");
   record.target_extent = fields.OptionalString("target_extent").value_or("");
   record.released = fields.OptionalBool("released").value_or(false);
@@ -233,6 +248,17 @@ absl::StatusOr<Record> Decode(std::string_view text) {
                      .bytes_per_s = inner.Uint("bytes_per_s", 0, UINT64_MAX),
                      .share = static_cast<uint32_t>(inner.Uint("share", 1, 100)),
                      .max_read_us = inner.OptionalUint("max_read_us", 0, UINT64_MAX).value_or(0)};
+    fields.FailAll(inner);
+  }
+  // Only records whose migration has shadow reads have this.
+  if (const Json* shadow = fields.Find("shadow")) {
+    JsonFields inner(*shadow, "shadow.");
+    record.shadow = {.share = static_cast<uint32_t>(inner.Uint("share", 0, ReadTaps::kAll)),
+                     .compared = inner.Uint("compared", 0, UINT64_MAX),
+                     .dropped = inner.Uint("dropped", 0, UINT64_MAX),
+                     .differences = inner.Uint("differences", 0, UINT64_MAX),
+                     .open = inner.Uint("open", 0, UINT64_MAX),
+                     .examples = inner.OptionalBytesList("examples").value_or(std::vector<std::string>())};
     fields.FailAll(inner);
   }
   const auto& parts = fields.Array("parts");
@@ -274,6 +300,7 @@ std::vector<std::string_view> Allowed(const Record& record) {
       break;
     case Phase::kReady:
       commands = {"cutover", "verify", "cancel"};
+      if (record.shadow.open > 0) commands = {"verify", "cancel"};
       break;
     case Phase::kReversible:
       commands = {"verify", "reverse", "rollback", "finish"};
@@ -330,6 +357,7 @@ Json StatusJson(const Record& record, const std::optional<DirtyLag>& lag) {
       {"doubt", record.doubt},
       {"next", std::move(next)},
       {"events", ToJson(record.events)}};
+  if (record.shadow.share > 0 || record.shadow.differences > 0) json["shadow"] = ToJson(record.shadow);
   if (lag) json["lag"] = {{"units", lag->entries}, {"ms", lag->oldest_ms}};
   return json;
 }
@@ -358,6 +386,15 @@ absl::Status CheckCommand(const Record& record, std::string_view command) {
         fmt::format("{0}: {1} was asked for before, and is not done yet; wait for it (kv migrate watch {2}), "
                     "then ask again",
                     command, Name(record.wanted), record.dataset));
+  }
+  if (command == "cutover" && record.phase == Phase::kReady && record.shadow.open > 0) {
+    return absl::FailedPreconditionError(
+        fmt::format("cutover: {0} units that were read differ on the two sides although nobody was writing "
+                    "to them; for example "
+                    "{1}. Find out why; kv migrate verify {2} then compares everything and copies what "
+                    "differs, after which a "
+                    "cutover is possible. kv migrate cutover {2} --accept-differences cuts over all the same",
+                    record.shadow.open, fmt::join(record.shadow.examples, ", "), record.dataset));
   }
   std::string allowed;
   for (const std::string_view one : Allowed(record)) {

@@ -61,6 +61,19 @@ struct Event {
   std::string what;
 };
 
+/// What is known by shadow reads: reads of callers that were made on both sides and compared while the copy
+/// was kept current.
+struct ShadowState {
+  /// How many reads in ReadTaps::kAll are made on both sides; 0: none.
+  uint32_t share = 0;
+  uint64_t compared = 0;     ///< Units, since the last worker began, and roughly before.
+  uint64_t dropped = 0;      ///< Reads that were not compared for want of time.
+  uint64_t differences = 0;  ///< Units that differed although no write to them was in flight.
+  /// How many of these since both sides were last found the same. A cutover is refused while there are some.
+  uint64_t open = 0;
+  std::vector<std::string> examples;  ///< The first of these, as ShowUnitKey shows them.
+};
+
 /// The state of a migration. It is stored with the catalog, and written before each step that it describes.
 struct Record {
   std::string dataset;
@@ -78,6 +91,9 @@ struct Record {
   /// Whether a cutover was ever begun. From then on either side may hold writes that were acknowledged to
   /// clients.
   bool crossed = false;
+  /// During a cutover: the side that it leaves was closed everywhere, with an empty log, and was restarted or
+  /// replaced before the other side was opened. The other side has everything, so the cutover goes on.
+  bool complete = false;
   /// The partitions that the migration covers, as MigrationControl::Extent of each side returned them.
   std::string source_extent;
   std::string target_extent;
@@ -99,6 +115,7 @@ struct Record {
   uint64_t differences = 0;     ///< Units that differed, in all passes together.
   uint64_t repaired = 0;        ///< How many of those were copied again.
   std::string verified;  ///< MigrationControl::BootId of both sides when they were last found the same.
+  ShadowState shadow;
   /// How the sides differ, if only an operator can say which one is right; nothing is copied until `resolve`.
   /// Empty: there is no such doubt.
   std::string doubt;

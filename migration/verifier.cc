@@ -102,6 +102,20 @@ class Pending {
 
 }  // namespace
 
+absl::Status Verifier::CompareUnits(std::vector<std::string> units, const std::function<bool()>& stop) {
+  const uint64_t as_of = WallClockMs();
+  const auto truth = copier_.from().units.Read(units, as_of);
+  if (!truth.ok()) return truth.status();
+  const auto copy = copier_.to().units.Read(units, as_of);
+  if (!copy.ok()) return copy.status();
+  std::vector<std::string> suspects;
+  for (size_t i = 0; i < units.size(); ++i) {
+    if ((*truth)[i].cells != (*copy)[i].cells) suspects.push_back(std::move(units[i]));
+  }
+  compared_ += units.size();
+  return Recheck(std::move(suspects), stop);
+}
+
 absl::Status Verifier::Compare(const UnitRange& range, const std::function<bool()>& stop) {
   const uint64_t as_of = WallClockMs();
   Side truth(copier_.from().units, range, as_of);
@@ -132,7 +146,7 @@ absl::Status Verifier::Compare(const UnitRange& range, const std::function<bool(
 void Verifier::RecordDifference(const Unit& truth, const Unit& copy) {
   if (truth.cells.empty()) ++only_in_copy_;
   const MutexLock lock(examples_mutex_);
-  if (examples_.size() < kExamples) examples_.push_back(copy.key);
+  if (watches_ || examples_.size() < kExamples) examples_.push_back(copy.key);
 }
 
 absl::Status Verifier::Recheck(std::vector<std::string> suspects, const std::function<bool()>& stop) {
@@ -146,17 +160,17 @@ absl::Status Verifier::Recheck(std::vector<std::string> suspects, const std::fun
       const auto copy = copier_.to().units.Read(suspects, as_of);
       if (!copy.ok()) return copy.status();
       // The log is read after the truth: a write from before that read has an entry here, or was copied.
-      const auto entries = copier_.from().changes.ReadDirty(repairs_ ? kEntries : kAllEntries);
+      const auto entries = copier_.from().changes.ReadDirty(repairs_ || watches_ ? kEntries : kAllEntries);
       if (!entries.ok()) return entries.status();
       const Pending pending(*entries);
       // A log that was not read to its end may have an entry of any unit.
-      const bool cut = repairs_ && IsCut(*entries);
+      const bool cut = (repairs_ || watches_) && IsCut(*entries);
       std::vector<std::string> later;
       std::vector<std::string> different;
       for (size_t i = 0; i < suspects.size(); ++i) {
         if ((*truth)[i].cells == (*copy)[i].cells) continue;
         const bool in_flight = cut || pending.Has(suspects[i]);
-        if (in_flight && (repairs_ || !IsNewer((*copy)[i], (*truth)[i]))) {
+        if (in_flight && (repairs_ || watches_ || !IsNewer((*copy)[i], (*truth)[i]))) {
           later.push_back(suspects[i]);
         } else {
           different.push_back(suspects[i]);
@@ -165,7 +179,9 @@ absl::Status Verifier::Recheck(std::vector<std::string> suspects, const std::fun
       }
       if (!repairs_) {
         differences_ += different.size();
-        return absl::OkStatus();
+        // A unit that is written all the time says nothing.
+        if (!watches_ || recheck == kMaxRechecks) return absl::OkStatus();
+        different.clear();
       }
       if (!different.empty()) {
         differences_ += different.size();

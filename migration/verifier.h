@@ -18,12 +18,21 @@ namespace kvstore::migration {
 /// counts as a difference, and is copied again. Thread-safe.
 class Verifier {
  public:
-  /// repairs  Differences are copied again. If false they are only counted, nothing is written to either
-  ///          side, and units with a write in flight are skipped.
-  Verifier(Copier& copier, bool repairs) : copier_(copier), repairs_(repairs) {}
+  enum class Mode : uint8_t {
+    kRepair,  ///< Differences are copied again.
+    /// They are only counted, and nothing is written to either side. Units with a write in flight are
+    /// skipped, unless the copy has the newer content.
+    kCount,
+    /// They are only counted. Units with a write in flight are read again until there is none, or skipped.
+    kWatch,
+  };
+  Verifier(Copier& copier, Mode mode)
+      : copier_(copier), repairs_(mode == Mode::kRepair), watches_(mode == Mode::kWatch) {}
 
-  /// Compares the units of a range. A verifier that repairs needs a running Drainer. CANCELLED once `stop`
-  /// returns true.
+  /// Compares these units. A verifier that repairs, or watches, needs a running Drainer. CANCELLED once
+  /// `stop` returns true.
+  absl::Status CompareUnits(std::vector<std::string> units, const std::function<bool()>& stop);
+  /// As CompareUnits, for all units of a range.
   absl::Status Compare(const UnitRange& range, const std::function<bool()>& stop);
 
   uint64_t compared() const { return compared_.load(std::memory_order_relaxed); }
@@ -31,7 +40,7 @@ class Verifier {
   uint64_t repaired() const { return repaired_.load(std::memory_order_relaxed); }
   /// How many of the differences are units that only the copy has.
   uint64_t only_in_copy() const { return only_in_copy_.load(std::memory_order_relaxed); }
-  /// Keys of the first units that differ, at most kExamples.
+  /// Keys of the first units that differ, at most kExamples; of a verifier that watches, of all.
   std::vector<std::string> examples() const {
     const MutexLock lock(examples_mutex_);
     return examples_;
@@ -48,6 +57,7 @@ class Verifier {
 
   Copier& copier_;
   const bool repairs_;
+  const bool watches_;
   std::atomic<uint64_t> only_in_copy_{0};
   mutable Mutex examples_mutex_;
   std::vector<std::string> examples_ ABSL_GUARDED_BY(examples_mutex_);

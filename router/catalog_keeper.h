@@ -21,6 +21,7 @@
 #include "kvstore_api/call_scope.h"
 #include "kvstore_api/kvstore.h"
 #include "router/dataset_directory.h"
+#include "router/read_taps.h"
 
 namespace kvstore {
 
@@ -109,6 +110,9 @@ class CatalogKeeper {
   absl::Status ChangeEntry(std::string_view dataset, const std::function<absl::Status(CatalogEntry&)>& change,
                            const RecordFence& fence);
 
+  /// By which a migration is told of reads of its dataset.
+  ReadTaps& read_taps() { return read_taps_; }
+
   /// The operations on datasets, shards and hosts by everybody who shares the catalog or the fleet.
   Ledger& ledger() { return ledger_; }
   /// Returns the operation that a dataset's migration holds in the ledger from its creation to its end. While
@@ -188,6 +192,7 @@ class CatalogKeeper {
   void Follow();
 
   const std::unique_ptr<Catalog> catalog_;
+  ReadTaps read_taps_;
   JoinedLedger ledger_;
   const Backends backends_;
   const std::string default_backend_;

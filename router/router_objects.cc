@@ -94,7 +94,10 @@ absl::StatusOr<Object> Router::GetObject(std::string_view dataset, uint64_t id,
                                          const ObjectReadOptions& options) {
   const auto check = [&](const ServedDataset& found) { return CheckId(id, found.spec.type, dataset); };
   return Route(dataset, Shape::kObjects, check, [&](const ServedDataset& found) -> absl::StatusOr<Object> {
-    return found.objects->Get(id, options);
+    auto object = found.objects->Get(id, options);
+    // An object that is not there is a difference if the other side has it.
+    if (object.ok() || absl::IsNotFound(object.status())) keeper_.read_taps().OnObject(dataset, id);
+    return object;
   });
 }
 
@@ -105,7 +108,13 @@ absl::StatusOr<std::vector<absl::StatusOr<Object>>> Router::GetObjects(std::stri
       dataset, Shape::kObjects, ids,
       [&](const ServedDataset& found, uint64_t id) { return CheckId(id, found.spec.type, dataset); },
       [&](const ServedDataset& found, std::span<const uint64_t> valid) {
-        return found.objects->GetMany(valid, options);
+        auto objects = found.objects->GetMany(valid, options);
+        for (size_t i = 0; i < valid.size(); ++i) {
+          if (objects[i].ok() || absl::IsNotFound(objects[i].status())) {
+            keeper_.read_taps().OnObject(dataset, valid[i]);
+          }
+        }
+        return objects;
       });
 }
 
@@ -201,6 +210,7 @@ absl::StatusOr<MappingPage> Router::List(std::string_view dataset, uint64_t from
                  }
                  auto list = found.mappings->List(from, query);
                  if (!list.ok()) return list.status();
+                 keeper_.read_taps().OnMapping(dataset, from, list->entries);
                  MappingPage page{.entries = std::move(list->entries)};
                  if (list->more)
                    page.marker = SealMappingMarker(incarnation, from, query.descending, page.entries.back());

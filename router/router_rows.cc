@@ -65,6 +65,7 @@ absl::StatusOr<Row> Router::GetRow(std::string_view dataset, std::string_view ro
     }
     auto page = found.rows->Get(row, options, after);
     if (!page.ok()) return page.status();
+    keeper_.read_taps().OnRow(dataset, row, options, page->items);
     return SealRow(incarnation, row, *std::move(page));
   });
 }
@@ -114,6 +115,7 @@ absl::StatusOr<std::vector<absl::StatusOr<Row>>> Router::GetRows(std::string_vie
       rows.push_back(GetRow(dataset, reads[i].row, reads[i].options));
       if (rows.back().ok()) bytes.Add(rows.back()->items);
     } else if (page.ok()) {
+      keeper_.read_taps().OnRow(dataset, reads[i].row, reads[i].options, page->items);
       rows.emplace_back(SealRow(incarnation, reads[i].row, *std::move(page)));
     } else {
       rows.emplace_back(page.status());

@@ -131,6 +131,15 @@ TEST_F(KvCommand, ARecordOfAMigrationThatCannotBeReadIsListedAndFails) {
   EXPECT_EQ(listed["migrations"][0]["dataset"], "events");
   EXPECT_EQ(Json::parse(json.err)["error"]["code"], "DATA_LOSS");
   Fails({"migrate", "status", "events"}, "docs/runbook.md, 'The record of a migration cannot be read'");
+  const Output repair = Kv({"migrate", "repair", "events", "--yes"});
+  EXPECT_EQ(repair.code, 1);
+  EXPECT_NE(repair.out.find("phase         unreadable"), std::string::npos) << repair.out;
+  EXPECT_NE(repair.out.find("decide        put the record back"), std::string::npos) << repair.out;
+  EXPECT_NE(repair.err.find("nothing was changed: a person must decide"), std::string::npos) << repair.err;
+  Fails({"migrate", "repair", "another"}, "dataset: 'another' does not migrate");
+  const Output share = Kv({"migrate", "create", "events", "--to", "mysql", "--shadow-reads", "1"});
+  EXPECT_EQ(share.code, 2);
+  EXPECT_NE(share.err.find("must be a share from 0% to 100%"), std::string::npos) << share.err;
 }
 
 TEST_F(KvCommand, ObjectsAndMappingsAreManaged) {

@@ -94,5 +94,57 @@ TEST(MigrateStatus, TheTextHasTheLimitsInForce) {
               ::testing::StartsWith("dataset       events\nphase         aborted\n"));
 }
 
+TEST(MigrateStatus, ARepairSaysWhatItFindsAndWhatIsNext) {
+  const Json answer = Json::parse(R"({
+    "dataset": "events", "phase": "reversible", "truth": "mysql", "worker": "none", "owner": "", "epoch": 7,
+    "catalog": {"backend": "rocksdb", "other_backend": "mysql"},
+    "source": {"backend": "rocksdb", "answers": true, "partitions": {"moved": 1}, "records_writes": true,
+               "log": {"units": 3, "ms": 0}, "restarted_or_replaced": true},
+    "target": {"backend": "mysql", "answers": false, "problem": "no route"},
+    "findings": ["one", "two"], "steps": [{"step": "resume", "does": "go on"}],
+    "decisions": [{"why": "only a person knows", "command": "kv migrate resolve events --keep BACKEND"}],
+    "done": false})");
+  EXPECT_EQ(RepairText(answer),
+            "dataset       events\n"
+            "phase         reversible\n"
+            "worker        none\n"
+            "catalog       routes clients to 'rocksdb'; the other side is 'mysql'\n"
+            "rocksdb       the source; moved on 1 partition; records writes, 3 not copied yet; restarted or "
+            "replaced\n"
+            "mysql         the target; it cannot be asked\n"
+            "truth         mysql\n"
+            "found         one\n"
+            "              two\n"
+            "would         go on\n"
+            "decide        only a person knows: kv migrate resolve events --keep BACKEND\n"
+            "next          kv migrate repair events --yes\n");
+}
+
+TEST(MigrateStatus, ASharePercentIsInMillionths) {
+  EXPECT_EQ(ParseShare("1%"), 10'000u);
+  EXPECT_EQ(ParseShare("0.05%"), 500u);
+  EXPECT_EQ(ParseShare("100%"), 1'000'000u);
+  EXPECT_EQ(ParseShare("0%"), 0u);
+  EXPECT_EQ(ParseShare("0.0000001%"), 1u) << "that is not nothing";
+  for (const char* const wrong : {"", "%", "1", "-1%", "101%", "1 %", "nan%", "inf%", "1%%", "one%"}) {
+    EXPECT_EQ(ParseShare(wrong), std::nullopt) << wrong;
+  }
+}
+
+TEST(MigrateStatus, ShadowReadsAreTold) {
+  const Json status = StatusOf([](Record& record) {
+    record.phase = Phase::kReady;
+    record.shadow = {.share = 500, .compared = 12, .dropped = 3, .differences = 2, .open = 2};
+    record.shadow.examples = {"row 'a' column 'b'", "row 'c' column 'd'"};
+  });
+  EXPECT_THAT(StatusText(status),
+              ::testing::HasSubstr(
+                  "shadow reads  0.05 % of the reads; 12 units compared, 3 reads dropped, 2 differed\n"
+                  "differ        row 'a' column 'b'\n"
+                  "              row 'c' column 'd'\n"));
+  EXPECT_THAT(StatusText(status), ::testing::Not(::testing::HasSubstr("kv migrate cutover")));
+  EXPECT_THAT(StatusText(StatusOf([](Record&) {})), ::testing::Not(::testing::HasSubstr("shadow")));
+}
+
 }  // namespace
 }  // namespace kvstore::cli

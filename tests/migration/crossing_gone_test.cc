@@ -309,7 +309,7 @@ TEST_F(FaultyMySqlTest, ARecordThatCannotBeReadDoesNotHideOthers) {
   MigratingStore& store = OpenReady();
   ASSERT_OK(store.router().keeper().WithCatalog([](Catalog& catalog) -> absl::Status {
     EXPECT_OK(catalog.PutRecord("a-damaged-one", "{", -1));
-    return catalog.PutRecord("newer", R"({"format": 2})", -1).status();
+    return catalog.PutRecord("newer", R"({"format": 3})", -1).status();
   }));
   ASSERT_OK_AND_ASSIGN(const Json list, store.Try("list", ""));
   const Json& all = list["migrations"];

@@ -238,6 +238,70 @@ INSTANTIATE_TEST_SUITE_P(Points, LostReplicaTest,
                            return name;
                          });
 
+/// The side that a cutover leaves loses its master after it was closed, and the slave that is promoted lacks
+/// the last writes, and that it was closed. The other side has everything.
+///
+/// The parameter is whether the slave is promoted at once, or only when the other side serves.
+class LostSourceTest : public ::testing::TestWithParam<bool> {};
+
+TEST_P(LostSourceTest, TheOtherSideServesWhatItLacks) {
+  Pair pair(/*semi_sync=*/false);
+  const TempDir dir;
+  MigratingStore store(dir.path(), nullptr, &pair.fleet());
+  ASSERT_OK(store.router().CreateDataset({.name = "events", .backend = "mysql"}));
+  constexpr int kRows = 100;
+  const auto put_all = [&](const char* prefix, const char* value) {
+    const CellWrite cell{.column = "column", .value = value};
+    for (int i = 0; i < kRows; ++i) {
+      ASSERT_OK(store.router().PutRow("events", fmt::format("{}-{}", prefix, i), {&cell, 1}, {}));
+    }
+  };
+  const auto expect_all = [&] {
+    for (const char* const prefix : {"early", "late"}) {
+      for (int i = 0; i < kRows; ++i) {
+        const auto row = store.router().GetRow("events", fmt::format("{}-{}", prefix, i), {});
+        ASSERT_OK(row.status());
+        ASSERT_EQ(row->items.size(), 1u) << prefix << i;
+        EXPECT_EQ(row->items[0].cells[0].value, "newer") << prefix << i;
+      }
+    }
+  };
+  put_all("early", "older");
+  store.Do("create", "events", {{"target", "rocksdb"}, {"share", 100}});
+  store.Do("start", "events");
+  store.Await("events", "ready");
+  pair.CutOff();
+  put_all("early", "newer");
+  put_all("late", "newer");
+  std::atomic<bool> killed{false};
+  SetFailPointHook([&](std::string_view name) {
+    if (name != "cutover.moved" || killed.exchange(true)) return;
+    pair.KillMaster();
+    if (GetParam()) pair.Promote();
+  });
+  store.Do("cutover", "events");
+  ASSERT_TRUE(Eventually([&] { return store.BackendOf("events") == "rocksdb"; }))
+      << store.Do("status", "events").dump(1);
+  ASSERT_TRUE(killed);
+  expect_all();
+  if (!GetParam()) pair.Promote();
+  // The slave is closed, and gets what it lacks.
+  ASSERT_TRUE(Eventually([&] {
+    const Json status = store.Do("status", "events");
+    return status["phase"] == "reversible" && status["repaired"] >= kRows / 4;
+  })) << store.Do("status", "events").dump(1);
+  EXPECT_EQ(store.Do("status", "events")["doubt"], "");
+  expect_all();
+  store.Do("reverse", "events");
+  store.Await("events", "ready");
+  EXPECT_EQ(store.BackendOf("events"), "mysql");
+  expect_all();
+  SetFailPointHook(nullptr);
+}
+
+INSTANTIATE_TEST_SUITE_P(When, LostSourceTest, ::testing::Bool(),
+                         [](const auto& one) { return one.param ? "PromotedAtOnce" : "PromotedLater"; });
+
 /// A side whose disk is slow: every call takes some time, and some take long.
 class Slow : public ForwardingEndpoint {
  public:

@@ -57,9 +57,35 @@ TEST(Record, DamageIsNamed) {
 
 TEST(Record, OneOfANewerVersionIsNotTakenForDamaged) {
   std::string text = Encode(Full());
-  text.replace(text.find("\"format\": 1"), 11, "\"format\": 2");
+  text.replace(text.find("\"format\": 1"), 11, "\"format\": 3");
   EXPECT_THAT(Decode(text), FailsWith(absl::StatusCode::kDataLoss,
-                                      "format 2 was written by a newer version; this one reads format 1"));
+                                      "format 3 was written by a newer version; this one reads format 2"));
+}
+
+TEST(Record, HasANewerFormatOnlyWhereAnEarlierVersionWouldNotUnderstandIt) {
+  Record record = Full();
+  EXPECT_NE(Encode(record).find("\"format\": 1"), std::string::npos);
+  record.complete = true;
+  EXPECT_NE(Encode(record).find("\"format\": 2"), std::string::npos);
+  ASSERT_OK_AND_ASSIGN(const Record read, Decode(Encode(record)));
+  EXPECT_TRUE(read.complete);
+}
+
+TEST(Record, KnowsWhatShadowReadsHaveFound) {
+  Record record = Full();
+  EXPECT_EQ(Encode(record).find("shadow"), std::string::npos) << "an older version would not understand it";
+  record.shadow = {
+      .share = 7, .compared = 6, .dropped = 5, .differences = 4, .open = 3, .examples = {"row 'a'"}};
+  EXPECT_NE(Encode(record).find("\"format\": 2"), std::string::npos);
+  ASSERT_OK_AND_ASSIGN(Record read, Decode(Encode(record)));
+  EXPECT_EQ(Encode(read), Encode(record));
+  EXPECT_EQ(read.shadow.examples, record.shadow.examples);
+  read.phase = Phase::kReady;
+  read.wanted = Wanted::kNothing;
+  EXPECT_THAT(CheckCommand(read, "cutover"),
+              FailsWith(absl::StatusCode::kFailedPrecondition, "3 units that were read differ"));
+  read.shadow.open = 0;
+  EXPECT_OK(CheckCommand(read, "cutover"));
 }
 
 TEST(Record, KeepsTheLastEventsOnly) {

@@ -5,8 +5,10 @@
  * ones. A unit's content is the set of the writes that it has.
  *
  * Promises: at most one side accepts writes of a partition. The side that serves has all acknowledged writes except those
- * that a failover of the truth lost, or failovers of both sides during one cutover. Once the target has served, no
- * acknowledged write is taken from a copy that has it, unless an operator has chosen the truth that has lost memory. A
+ * that a failover of the truth lost, or failovers of both sides during one cutover. A failover of the side that a cutover
+ * leaves loses nothing once that side is retired everywhere, as long as the worker that has retired it lives to record
+ * that it failed over, or to open the other side. Once the target has served, no acknowledged write is taken from a copy
+ * that has it, unless an operator has chosen the truth that has lost memory. A
  * worker that waits for a side that is down does not block writes, wherever it can let them continue. Between two steps
  * the catalog routes clients to the side that the record calls the truth.
  *
@@ -18,6 +20,7 @@
  *   DRAIN_UNSEEN         list and read do not check the boot of the truth
  *   DRAIN_LOSSY_SOURCE   going forward, the log of a source that lost memory is copied first
  *   FORWARD_UNREPAIRED   going forward, a target partition that lost memory before it served is opened as it is
+ *   BACK_OUT_TO_LOSSY    a source that failed over after it was retired everywhere serves again, without its last writes
  *   SERVING_OF_BEFORE    a state that is older than this cutover is taken to say that the target serves
  *   BACK_OUT_UNRECORDED  a back-out from moved does not first retire the cutover's number in the record
  *   UNFREEZE_UNSEEN      a frozen truth that failed over serves again before the other side is checked
@@ -77,6 +80,8 @@ bool on_target;
 bool cutting;        /* the phase is cutover */
 bool cut;            /* a cutover was begun: from then on a side that lost memory is no source of repairs */
 byte verified[PLACES];
+bool complete;       /* the side that the cutover leaves was retired everywhere, and failed over before the other side was
+                        opened, which has everything */
 bool over;           /* cancelled */
 bool catalog;        /* the side that clients are routed to */
 
@@ -88,6 +93,7 @@ byte acked[PARTS];
 byte kept[PARTS];    /* those acknowledged writes that no failover of the truth has lost */
 byte owner[PARTS];   /* the side that was the last to accept a write, or to be opened */
 bool served[2];
+byte closer;         /* the worker that has retired the side that the cutover leaves, and lives; 0: none */
 
 #ifdef NO_IDENTITY
 #define ACCEPTS(side, part) (state[AT(side, part)] == SERVING)
@@ -254,6 +260,25 @@ inline raise(side, part) {
 #define EACH p = 0; do :: p < PARTS ->
 #define DONE ; p++ :: else -> p = 0; break od
 
+/* The worker that knew that the copy has everything has been lost, or gives the cutover up. */
+inline forget(who) {
+  if
+  :: closer == who && who != 0 ->
+     closer = 0;
+     if
+     :: ! complete ->
+        EACH
+          if
+          :: boot[AT(on_target, p)] != verified[AT(on_target, p)] -> kept[p] = kept[p] & data[AT(on_target, p)]
+          :: else
+          fi
+        DONE
+     :: else
+     fi
+  :: else
+  fi
+}
+
 proctype Worker() {
   byte by, p, t, c, content, ids;
   byte seen[PLACES];
@@ -270,17 +295,25 @@ takeover:
     epochs++;
     by = epochs;
     record_by = by;
+    forget(closer);
 #ifndef ROUTE_UNSEEN
     if
-    :: cutting && catalog != on_target -> on_target = catalog; cutting = false /* only the record was left to do */
+    :: cutting && catalog != on_target -> on_target = catalog; cutting = false; complete = false /* only the record was left to do */
     :: else
     fi;
 #endif
     t = on_target;
     c = 1 - t
   }
+  if
+  :: complete && gone == t + 1 -> goto alone
+  :: else
+  fi;
   EACH
-    gone != t + 1;
+    if
+    :: gone != t + 1
+    :: complete && gone == t + 1 -> goto alone
+    fi;
     raise(t, p)
   DONE;
 #ifndef BOTH_SIDES_FIRST
@@ -291,7 +324,7 @@ takeover:
   :: cutting && ANY(t, FROZEN) && ! ANY(t, MOVED) && SAME(t) ->
 #endif
     EACH transition(t, p, SERVING) DONE;
-    atomic { save(); cutting = false }
+    atomic { save(); cutting = false; complete = false }
   :: else
   fi;
 #endif
@@ -380,6 +413,10 @@ cutover:
   :: else
   fi;
   if
+  :: complete && SAME(c) -> goto forward
+  :: else
+  fi;
+  if
   :: ! SAME(t) || ! SAME(c) -> goto backout
   :: else
   fi;
@@ -413,11 +450,25 @@ cutover:
     :: goto backout /* the drain takes too long */
     fi
   DONE;
-  EACH transition(t, p, MOVED) DONE;
+  EACH
+    transition(t, p, MOVED)
+  DONE;
+  atomic {
+    if
+    :: record_by == by && STILL(t) && STILL(c) -> closer = by
+    :: else
+    fi
+  }
   if
-  :: ! STILL(t) || ! STILL(c) -> goto backout
+  :: ! STILL(c) -> goto backout
+#ifdef BACK_OUT_TO_LOSSY
+  :: ! STILL(t) -> goto backout
+#else
+  :: ! STILL(t) && STILL(c) && closer == by -> atomic { save(); complete = true }; goto lost
+  :: ! STILL(t) && STILL(c) && closer != by -> goto backout
+#endif
   :: STILL(t) && STILL(c)
-  :: goto backout
+  :: atomic { STILL(t) && STILL(c) -> closer = 0 }; goto backout /* the catalog, for example, does not answer */
   fi;
   EACH transition(c, p, SERVING) DONE;
   goto routed;
@@ -462,18 +513,42 @@ routed:
     :: goto lost /* the worker is killed here */
     fi
   }
-  atomic { save(); on_target = c; cutting = false; t = c; c = 1 - t };
+  atomic { save(); on_target = c; cutting = false; complete = false; closer = 0; t = c; c = 1 - t };
   goto resting;
 
+alone:
+  EACH
+    if
+    :: gone != c + 1
+    :: gone == c + 1 -> goto lost
+    fi;
+    raise(c, p)
+  DONE;
+  if
+  :: ! SAME(c) -> goto lost /* it waits for the other side, too */
+  :: else
+  fi;
+  EACH transition(c, p, SERVING) DONE;
+  atomic { save(); catalog = c };
+  atomic { save(); on_target = c; cutting = false; complete = false };
+  goto lost;
+
 backout:
+  atomic {
+    if
+    :: closer == by && ! STILL(c) -> forget(by)
+    :: closer == by && STILL(c) -> closer = 0
+    :: else
+    fi
+  };
 #ifndef BACK_OUT_UNRECORDED
   if
-  :: ANY(t, MOVED) -> atomic { save(); turn++ } /* the other side may have served, and may still say so later */
+  :: ANY(t, MOVED) || complete -> atomic { save(); turn++; complete = false } /* the other side may have served, and may still say so later */
   :: else
   fi;
 #endif
   EACH transition(t, p, SERVING) DONE;
-  atomic { save(); cutting = false };
+  atomic { save(); cutting = false; complete = false };
   goto lost; /* the next attempt needs an epoch of its own */
 
 cancel:
@@ -482,9 +557,11 @@ cancel:
   goto stop;
 
 lost:
+  atomic { forget(by) };
   goto takeover;
 stop:
   atomic {
+    forget(by);
     chosen = false; content = 0; ids = 0; p = 0; by = 0; t = 0; c = 0;
     EACH seen[AT(0, p)] = 0; seen[AT(1, p)] = 0 DONE
   }
@@ -518,7 +595,7 @@ end2:
     boot[x]++;
 #endif
     if
-    :: owner[part] == x / PARTS -> kept[part] = kept[part] & ~lost
+    :: owner[part] == x / PARTS && ! (x / PARTS == on_target && (closer != 0 || complete)) -> kept[part] = kept[part] & ~lost
     :: else
     fi;
     if

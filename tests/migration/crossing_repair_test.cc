@@ -1,0 +1,171 @@
+#include <vector>
+
+#include "tests/migration/crossing_fixture.h"
+
+/// kv migrate repair, on real sides.
+namespace kvstore::testing {
+namespace {
+
+class RepairTest : public FaultyMySqlTest {
+ protected:
+  Json Look() { return store_->Do("repair", "events"); }
+  /// Repairs, and returns the names of the steps that were taken.
+  std::vector<std::string> Mend() {
+    const Json answer = store_->Do("repair", "events", {{"yes", true}});
+    EXPECT_EQ(answer["done"], true) << answer.dump(1);
+    std::vector<std::string> steps;
+    for (const Json& step : answer["steps"]) steps.push_back(step["step"]);
+    return steps;
+  }
+  std::string Record() {
+    std::string text;
+    EXPECT_OK(store_->router().keeper().WithCatalog([&](Catalog& catalog) {
+      const auto record = catalog.GetRecord("events");
+      if (record.ok()) text = record->text;
+      return record.status();
+    }));
+    return text;
+  }
+  /// Opens the store without its worker, and replaces the record; empty: removes it.
+  void ReopenWith(const std::string& record) {
+    Open();
+    EXPECT_OK(store_->router().keeper().WithCatalog([&](Catalog& catalog) {
+      const auto there = catalog.GetRecord("events");
+      if (!there.ok()) return there.status();
+      if (record.empty()) return catalog.RemoveRecord("events", there->version);
+      return catalog.PutRecord("events", record, there->version).status();
+    }));
+  }
+};
+
+TEST_F(RepairTest, SaysThatNothingIsWrong) {
+  OpenReady();
+  const Json answer = Look();
+  EXPECT_TRUE(answer["findings"].empty() && answer["steps"].empty() && answer["decisions"].empty())
+      << answer.dump(1);
+  EXPECT_EQ(answer["truth"], "rocksdb");
+  EXPECT_EQ(answer["worker"], "here");
+  EXPECT_EQ(answer["target"]["partitions"], Json({{"importing", TestFleet::kShards}}));
+  EXPECT_THAT(store_->Try("repair", "another"), FailsWith(absl::StatusCode::kNotFound, "does not migrate"));
+}
+
+TEST_F(RepairTest, LetsAWorkerGoOnWhereOneHasDied) {
+  OpenCrossed("row", 20);
+  Open();
+  EXPECT_EQ(Look()["worker"], "none");
+  EXPECT_EQ(Look()["done"], false);
+  EXPECT_EQ(Mend(), std::vector<std::string>{"resume"});
+  EXPECT_TRUE(Eventually([&] { return Look()["findings"].empty(); })) << Look().dump(1);
+  EXPECT_EQ(Count("row", 20), 20);
+}
+
+TEST_F(RepairTest, MakesALostRecordAnewBeforeTheCutover) {
+  OpenReady();
+  ReopenWith("");
+  EXPECT_THAT(store_->Try("status", "events"), FailsWith(absl::StatusCode::kNotFound, "does not migrate"));
+  EXPECT_THAT(store_->Try("create", "events", To("mysql")),
+              FailsWith(absl::StatusCode::kAlreadyExists, "migrates already"));
+  Put("row010");
+  EXPECT_EQ(Mend(), (std::vector<std::string>{"rebuild_record", "resume"}));
+  store_->Await("events", "ready");
+  store_->Do("cutover", "events");
+  store_->Await("events", "reversible");
+  EXPECT_EQ(Count("row", 11), 11);
+}
+
+TEST_F(RepairTest, MakesALostRecordAnewAfterTheCutover) {
+  OpenCrossed("row", 20);
+  ReopenWith("");
+  PutMany("later", 20);
+  EXPECT_EQ(Mend(), (std::vector<std::string>{"rebuild_record", "resume"}));
+  // What was written meanwhile was recorded, so that both sides are the same but for that.
+  store_->Await("events", "reversible");
+  ASSERT_TRUE(Eventually([&] { return store_->Do("status", "events")["lag"]["units"] == 0; }));
+  store_->Do("reverse", "events");
+  store_->Await("events", "ready");
+  EXPECT_EQ(store_->BackendOf("events"), "rocksdb");
+  EXPECT_EQ(Count("row", 20), 20);
+  EXPECT_EQ(Count("later", 20), 20);
+}
+
+/// ZooKeeper comes back as it was before the cutover.
+TEST_F(RepairTest, TurnsARecordAndACatalogThatComeFromABackup) {
+  MigratingStore& store = OpenReady();
+  const std::string before = Record();
+  store.Do("cutover", "events");
+  store.Await("events", "reversible");
+  PutMany("later", 20);
+  ReopenWith(before);
+  EXPECT_OK(store_->router().keeper().WithCatalog([&](Catalog& catalog) {
+    auto contents = catalog.Load();
+    if (!contents.ok()) return contents.status();
+    for (CatalogEntry& entry : contents->entries) {
+      if (entry.spec.name != "events") continue;
+      std::swap(entry.spec.backend, entry.other_backend);
+      std::swap(entry.spec.engine, entry.other_engine);
+      return catalog.Put(entry, contents->version).status();
+    }
+    return absl::NotFoundError("events");
+  }));
+  const Json answer = Look();
+  EXPECT_EQ(answer["truth"], "mysql") << answer.dump(1);
+  EXPECT_THAT(answer["findings"].dump(),
+              ::testing::HasSubstr("the record is older than what both sides have"));
+  EXPECT_EQ(Mend(), (std::vector<std::string>{"turn_record", "route_catalog", "resume"}));
+  store_->Await("events", "reversible");
+  EXPECT_EQ(store_->BackendOf("events"), "mysql");
+  EXPECT_EQ(Count("row", 10), 10);
+  EXPECT_EQ(Count("later", 20), 20);
+  EXPECT_EQ(Field("doubt"), "");
+}
+
+/// Somebody drops the triggers, so that a cutover would lose what is written then.
+TEST_F(RepairTest, FindsAndMakesUpForALogThatWasLost) {
+  MigratingStore& store = Open();
+  ASSERT_OK(store.router().CreateDataset({.name = "events", .backend = "mysql"}));
+  PutMany("row", 10);
+  store.Do("create", "events", To("rocksdb"));
+  store.Do("start", "events");
+  store.Await("events", "ready");
+  for (uint32_t shard = 0; shard < TestFleet::kShards; ++shard) {
+    SharedFleet().OfShard(shard).Run(
+        fmt::format("DROP TRIGGER `mod{0:05}`.`events$ai`; DROP TRIGGER `mod{0:05}`.`events$au`; "
+                    "DROP TRIGGER `mod{0:05}`.`events$ad`; UPDATE `mod{0:05}`.`events$state` SET capture = 0",
+                    shard));
+  }
+  PutMany("unseen", 20);
+  const Json answer = Look();
+  EXPECT_THAT(answer["findings"].dump(), ::testing::HasSubstr("its dirty log is lost")) << answer.dump(1);
+  EXPECT_EQ(Mend(), (std::vector<std::string>{"compare_again", "resume"}));
+  ASSERT_TRUE(Eventually([&] {
+    const Json status = store_->Do("status", "events");
+    return status["phase"] == "ready" && status["repaired"] == 20;
+  })) << store_->Do("status", "events").dump(1);
+  EXPECT_TRUE(Eventually([&] { return Look()["findings"].empty(); })) << Look().dump(1);
+  store.Do("cutover", "events");
+  store.Await("events", "reversible");
+  EXPECT_EQ(Count("row", 10), 10);
+  EXPECT_EQ(Count("unseen", 20), 20);
+}
+
+TEST_F(RepairTest, LeavesToAPersonWhatItCannotKnow) {
+  MigratingStore& store = OpenCrossed("before", 50);
+  ASSERT_TRUE(Eventually([&] { return store.Do("status", "events")["lag"]["units"] == 0; }));
+  store.Do("pause", "events");
+  Lose("before01");
+  ++faults_.restarts;
+  ASSERT_TRUE(Eventually([&] { return !Field("doubt").empty(); }));
+  Json answer = store.Do("repair", "events", {{"yes", true}});
+  EXPECT_EQ(answer["done"], false);
+  EXPECT_THAT(answer["decisions"].dump(), ::testing::HasSubstr("kv migrate resolve events --keep BACKEND"));
+  faults_.down = true;
+  answer = Look();
+  EXPECT_EQ(answer["target"]["answers"], false);
+  EXPECT_THAT(answer["findings"].dump(), ::testing::HasSubstr("'mysql' cannot be asked: mysql is down"));
+  EXPECT_THAT(answer["decisions"].dump(), ::testing::HasSubstr("kv migrate abandon events --gone mysql"));
+  EXPECT_EQ(store.Do("repair", "events", {{"yes", true}})["done"], false);
+  faults_.down = false;
+}
+
+}  // namespace
+}  // namespace kvstore::testing
