@@ -1,0 +1,361 @@
+#include "backends/mysql/changes/changes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <limits>
+#include <numeric>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "backends/mysql/changes/unit_values.h"
+#include "backends/mysql/driver/schema.h"
+#include "backends/mysql/driver/statements.h"
+#include "kvstore_api/call_scope.h"
+
+namespace kvstore::mysql {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// A token that has nothing before it is made anew when the last one is so old, so that it does not become
+/// too old while only other datasets are written.
+constexpr uint64_t kRenewMs = 1000;
+/// For how long a process may not see a new shard map. What is too close to a change of it is refused.
+constexpr uint64_t kMapDelayMs = 600'000;
+/// How long a follower who begins waits until what is in the log is committed.
+constexpr milliseconds kMaxCommit{5000};
+constexpr milliseconds kCommitPoll{5};
+constexpr uint64_t kMsPerSecond = 1000;
+
+/// Returns an error about a setting of a server.
+absl::Status SettingError(const Host& host, std::string_view setting, std::string_view is,
+                          std::string_view must) {
+  return absl::FailedPreconditionError(fmt::format(
+      "{}: is {} at {}, and changes are read from binary logs: {}", setting, is, host.ToString(), must));
+}
+
+std::string WithoutFolder(const std::string& file) { return file.substr(file.find_last_of('/') + 1); }
+
+absl::Status TooLate(const std::string& why) {
+  return absl::OutOfRangeError(
+      fmt::format("from: some changes behind this token may not be kept any more: {}; begin again with "
+                  "--snapshot",
+                  why));
+}
+
+}  // namespace
+
+// ---- masters ----
+
+void Changes::ForEach(Space space, std::vector<PairNow>& pairs,
+                      const std::function<void(PairNow&, size_t)>& work) {
+  if (pairs.size() == 1) return work(pairs[0], 0);
+  std::vector<uint32_t> shards;
+  for (const PairNow& pair : pairs) shards.push_back(pair.shard);
+  fleet_->ForEach(space, shards, [&](size_t i) { work(pairs[i], i); });
+}
+
+std::vector<Changes::PairNow> Changes::Ask(Space space) {
+  std::vector<PairNow> pairs;
+  std::set<Host> masters;
+  for (const ShardRange& range : fleet_->map(space).ranges()) {
+    if (!masters.insert(range.master).second) continue;
+    pairs.push_back({.pair = {.master = range.master, .slave = range.slave, .domain = {}},
+                     .shard = range.first,
+                     .answer = {}});
+  }
+  ForEach(space, pairs, [&](PairNow& pair, size_t) {
+    pair.answer = AskOne(space, pair);
+    if (pair.answer.status.ok()) pair.pair.domain = pair.answer.domain;
+  });
+  return pairs;
+}
+
+Changes::Answer Changes::AskOne(Space space, const PairNow& pair) {
+  Answer answer;
+  const Host& host = pair.pair.master;
+  answer.status = fleet_->RunOn(
+      host, {.space = space, .shard = {}}, Repeat::kAlways, [&](Connection& connection) -> absl::Status {
+        if (!connection.traits().returning) {
+          return absl::FailedPreconditionError(
+              "keep_changes_ms: the change stream reads the binary logs of MariaDB servers only, and this is "
+              "MySQL");
+        }
+        Rows rows = connection.Ask(
+            fmt::format("SELECT {}, @@global.gtid_binlog_pos, @@global.gtid_domain_id, @@global.log_bin, "
+                        "@@global.binlog_format, @@global.log_bin_compress",
+                        kNowMs));
+        if (!rows.Next()) return absl::InternalError("the server does not say its settings");
+        if (rows.Uint(4) == 0) {
+          return SettingError(host, "log_bin", "OFF",
+                              "set it in the server's configuration, and start it again");
+        }
+        if (rows.Bytes(5) != "ROW") {
+          return SettingError(host, "binlog_format", rows.Bytes(5),
+                              "set it to ROW, in the server's configuration too; connections that are open "
+                              "keep what they have");
+        }
+        if (rows.Uint(6) != 0) return SettingError(host, "log_bin_compress", "ON", "set it to OFF");
+        answer.now_ms = rows.Uint(1);
+        answer.domain = static_cast<uint32_t>(rows.Uint(3));
+        auto end = LogVector::Parse(rows.Bytes(2));
+        if (!end.ok()) return end.status();
+        answer.end = *std::move(end);
+        return absl::OkStatus();
+      });
+  return answer;
+}
+
+absl::Status Changes::CheckServers(Space space) {
+  for (const PairNow& pair : Ask(space)) {
+    if (!pair.answer.status.ok()) return pair.answer.status;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<FilePlace> Changes::Visible(Space space, const PairNow& pair) {
+  return fleet_->RunOn(
+      pair.pair.master, {.space = space, .shard = {}}, Repeat::kAlways,
+      [&](Connection& connection) -> absl::StatusOr<FilePlace> {
+        FilePlace place;
+        Rows rows = connection.Ask("SHOW STATUS LIKE 'Binlog_snapshot_%'");
+        while (rows.Next()) {
+          const std::string name = rows.Bytes(1);
+          if (name == "Binlog_snapshot_file") place.file = WithoutFolder(rows.Bytes(2));
+          if (name == "Binlog_snapshot_position") place.offset = rows.Uint(2);
+        }
+        if (!place.file.empty()) return place;
+        return absl::FailedPreconditionError("the server does not say how far its binary log is committed");
+      });
+}
+
+absl::StatusOr<LogPlace> Changes::AwaitNow(Space space, const PairNow& pair) {
+  FilePlace written;
+  absl::Status status =
+      fleet_->RunOn(pair.pair.master, {.space = space, .shard = {}}, Repeat::kAlways,
+                    [&](Connection& connection) -> absl::Status {
+                      Rows rows = connection.Ask("SHOW MASTER STATUS");
+                      if (!rows.Next()) return absl::FailedPreconditionError("the server has no binary log");
+                      written = {.file = WithoutFolder(rows.Bytes(1)), .offset = rows.Uint(2)};
+                      return absl::OkStatus();
+                    });
+  if (!status.ok()) return status;
+  const auto deadline = std::chrono::steady_clock::now() + kMaxCommit;
+  for (;;) {
+    const auto visible = Visible(space, pair);
+    if (!visible.ok()) return visible.status();
+    if (written.IsAtOrBefore(*visible)) break;
+    if (auto over = CheckCall(); !over.ok()) return over;
+    if (std::chrono::steady_clock::now() >= deadline) {
+      return absl::UnavailableError(fmt::format(
+          "{}: commits are waiting, for a slave perhaps (see kv shards status); try again when they go on",
+          pair.pair.master.ToString()));
+    }
+    std::this_thread::sleep_for(kCommitPoll);
+  }
+  return LogPlace{.done = pair.answer.end, .part = {}, .rows = 0, .at_ms = 0};
+}
+
+absl::StatusOr<LogPlace> Changes::Oldest(Space space, const PairNow& pair, uint64_t& since_ms) {
+  const Host& host = pair.pair.master;
+  const auto file = fleet_->RunOn(host, {.space = space, .shard = {}}, Repeat::kAlways,
+                                  [&](Connection& connection) -> absl::StatusOr<std::string> {
+                                    Rows rows = connection.Ask("SHOW BINARY LOGS");
+                                    if (rows.Next()) return rows.Bytes(1);
+                                    return absl::FailedPreconditionError("the server has no binary log");
+                                  });
+  if (!file.ok()) return file.status();
+  auto session = LogSession::OpenFile(host, fleet_->options(), *file);
+  if (!session.ok()) return session.status();
+  for (;;) {
+    const auto bytes = (*session)->Next();
+    if (!bytes.ok()) return bytes.status();
+    if (bytes->empty()) {
+      return absl::UnavailableError(
+          fmt::format("{}: {} does not say what is before it", host.ToString(), *file));
+    }
+    const auto event = DecodeEvent(*bytes);
+    if (!event.ok()) return event.status();
+    if (!event->Is(EventType::kGtidList)) continue;
+    const auto list = DecodeGtidList(*event);
+    if (!list.ok()) return list.status();
+    LogPlace place;
+    for (const LogGtid& gtid : *list) {
+      if (!place.done.Has(gtid)) place.done.Add(gtid);
+    }
+    since_ms = list->empty() ? 0 : event->seconds * kMsPerSecond;
+    return place;
+  }
+}
+
+std::shared_ptr<HostLog> Changes::LogOf(const PairNow& pair) {
+  const MutexLock lock(mutex_);
+  std::shared_ptr<HostLog>& log = logs_[pair.pair.master];
+  if (!log) log = std::make_shared<HostLog>(pair.pair.master, fleet_->options(), pair.answer.end);
+  return log;
+}
+
+Changes::Pages Changes::pages() const {
+  Pages pages;
+  const MutexLock lock(mutex_);
+  for (const auto& [host, log] : logs_) {
+    pages.shared += log->shared_pages();
+    pages.own += log->own_pages();
+  }
+  return pages;
+}
+
+// ---- positions ----
+
+absl::StatusOr<std::string> Changes::Start(const DatasetSpec& spec, ChangesFrom from) {
+  const Space space = SpaceOf(spec.shape);
+  std::vector<PairNow> pairs = Ask(space);
+  ChangePosition position{.made_ms = std::numeric_limits<uint64_t>::max(), .pairs = {}};
+  std::vector<absl::StatusOr<LogPlace>> places(pairs.size(), LogPlace());
+  ForEach(space, pairs, [&](PairNow& pair, size_t i) {
+    if (!pair.answer.status.ok()) {
+      places[i] = pair.answer.status;
+      return;
+    }
+    uint64_t since = 0;
+    places[i] = from == ChangesFrom::kNow ? AwaitNow(space, pair) : Oldest(space, pair, since);
+  });
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    if (!places[i].ok()) return places[i].status();
+    const MappedPair& pair = pairs[i].pair;
+    const uint64_t now = pairs[i].answer.now_ms;
+    position.made_ms = std::min(position.made_ms, now);
+    position.pairs.push_back({.master = ChangePosition::HashOf(pair.master),
+                              .slave = ChangePosition::HashOf(pair.slave),
+                              .domain = pairs[i].answer.domain,
+                              .complete_ms = from == ChangesFrom::kNow ? now : 0,
+                              .place = *std::move(places[i])});
+  }
+  return position.Encode();
+}
+
+absl::Status Changes::Resume(Space space, const ChangePosition& position, const std::vector<PairNow>& pairs,
+                             ChangePosition& now) {
+  std::vector<MappedPair> mapped;
+  for (const PairNow& pair : pairs) mapped.push_back(pair.pair);
+  const auto matches = MatchPairs(position, mapped);
+  std::vector<bool> known(position.pairs.size(), false);
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    const PairNow& pair = pairs[i];
+    ChangePosition::Pair next;
+    if (matches[i]) {
+      known[*matches[i]] = true;
+      next = position.pairs[*matches[i]];
+    } else {
+      // The pair has got its first shards since. What it has of them is in its log, if that begins before.
+      if (!pair.answer.status.ok()) return pair.answer.status;
+      uint64_t since = 0;
+      auto oldest = Oldest(space, pair, since);
+      if (!oldest.ok()) return oldest.status();
+      if (since != 0 && since + kMapDelayMs > position.made_ms) {
+        return TooLate(fmt::format("{} has shards now, and its binary logs do not go back far enough",
+                                   pair.pair.master.ToString()));
+      }
+      next.place = *std::move(oldest);
+    }
+    next.master = ChangePosition::HashOf(pair.pair.master);
+    next.slave = ChangePosition::HashOf(pair.pair.slave);
+    if (pair.pair.domain) next.domain = *pair.pair.domain;
+    now.pairs.push_back(std::move(next));
+  }
+  for (size_t i = 0; i < known.size(); ++i) {
+    // A pair without shards. What it had is in the logs of those that have its shards now, if it was followed
+    // up to a time at which these had not got them yet.
+    if (known[i] || position.pairs[i].complete_ms + kMapDelayMs >= position.made_ms) continue;
+    return TooLate("a pair of servers, whose log was not read to its end, has no shards any more");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<UnitChanges> Changes::Read(const DatasetSpec& spec, std::shared_ptr<const Dataset> dataset,
+                                          std::string_view position, const ChangeLimits& limits) {
+  const auto from = ChangePosition::Decode(position);
+  if (!from.ok()) return from.status();
+  const Space space = SpaceOf(spec.shape);
+  const DatasetTables tables{
+      .space = space, .name = dataset->family.name, .shape = spec.shape, .type = spec.type};
+  std::vector<PairNow> pairs = Ask(space);
+  ChangePosition now{.made_ms = from->made_ms, .pairs = {}};
+  if (auto status = Resume(space, *from, pairs, now); !status.ok()) return status;
+
+  // Who is furthest behind comes first, so that a busy pair does not keep the others back.
+  std::vector<size_t> order(pairs.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return now.pairs[a].complete_ms < now.pairs[b].complete_ms; });
+
+  UnitChanges result{.changes = {}, .position = std::string(position), .complete_until_ms = 0};
+  UnitValues values(fleet_, spec, std::move(dataset), limits.bytes);
+  uint64_t complete = std::numeric_limits<uint64_t>::max();
+  uint64_t made = std::numeric_limits<uint64_t>::max();
+  absl::Status failed;
+  bool is_whole = true;
+  for (const PairNow& pair : pairs) {
+    if (pair.answer.status.ok()) made = std::min(made, pair.answer.now_ms);
+  }
+  for (const size_t i : order) {
+    if (auto over = CheckCall(); !over.ok()) return over;
+    const PairNow& pair = pairs[i];
+    ChangePosition::Pair& mine = now.pairs[i];
+    absl::Status status = pair.answer.status;
+    const bool has_news = status.ok() && (mine.place.part || !mine.place.done.Has(pair.answer.end));
+    LogPage page{.units = {}, .next = mine.place, .at_end = true};
+    if (has_news && result.changes.size() >= limits.changes) {
+      is_whole = false;
+      continue;
+    }
+    if (has_news) {
+      const auto visible = Visible(space, pair);
+      auto read = !visible.ok()
+                      ? absl::StatusOr<LogPage>(visible.status())
+                      : LogOf(pair)->Read(tables, mine.place, limits.changes - result.changes.size(),
+                                          pair.answer.end, *visible);
+      if (read.ok()) page = *std::move(read);
+      status = read.status();
+    }
+    // The changes of the other pairs are told while one cannot be reached.
+    if (absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status)) {
+      if (failed.ok()) failed = std::move(status);
+      is_whole = false;
+      continue;
+    }
+    if (!status.ok()) return status;
+    now.made_ms = made;
+    const auto read = values.Append(
+        page.units,
+        [&](const LogPlace& after) {
+          mine.place = after;
+          return now.Encode();
+        },
+        result.changes);
+    if (!read.ok()) return read.status();
+    if (!*read) {
+      // The page has as many bytes as it may have.
+      result.position = result.changes.back().position;
+      return result;
+    }
+    mine.place = page.next;
+    if (page.at_end) {
+      mine.complete_ms = pair.answer.now_ms;
+      complete = std::min(complete, pair.answer.now_ms);
+    } else {
+      is_whole = false;
+    }
+  }
+  if (!failed.ok() && result.changes.empty()) return failed;
+  const bool renews = !result.changes.empty() || !is_whole || made >= from->made_ms + kRenewMs;
+  if (renews) result.position = now.Encode();
+  if (is_whole) result.complete_until_ms = complete;
+  return result;
+}
+
+}  // namespace kvstore::mysql
