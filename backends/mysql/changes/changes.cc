@@ -195,7 +195,7 @@ absl::StatusOr<LogPlace> Changes::Oldest(Space space, const PairNow& pair, uint6
 std::shared_ptr<HostLog> Changes::LogOf(const PairNow& pair) {
   const MutexLock lock(mutex_);
   std::shared_ptr<HostLog>& log = logs_[pair.pair.master];
-  if (!log) log = std::make_shared<HostLog>(pair.pair.master, fleet_->options(), pair.answer.end);
+  if (!log) log = std::make_shared<HostLog>(pair.pair.master, fleet_->options());
   return log;
 }
 
@@ -223,6 +223,7 @@ absl::StatusOr<std::string> Changes::Start(const DatasetSpec& spec, ChangesFrom 
     }
     uint64_t since = 0;
     places[i] = from == ChangesFrom::kNow ? AwaitNow(space, pair) : Oldest(space, pair, since);
+    if (from == ChangesFrom::kNow) LogOf(pair)->Watch(pair.answer.end);
   });
   for (size_t i = 0; i < pairs.size(); ++i) {
     if (!places[i].ok()) return places[i].status();
@@ -307,7 +308,11 @@ absl::StatusOr<UnitChanges> Changes::Read(const DatasetSpec& spec, std::shared_p
     const PairNow& pair = pairs[i];
     ChangePosition::Pair& mine = now.pairs[i];
     absl::Status status = pair.answer.status;
-    const bool has_news = status.ok() && (mine.place.part || !mine.place.done.Has(pair.answer.end));
+    // A place that has more than the log is of transactions that were lost, which the log says when it is
+    // read.
+    const LogVector& end = pair.answer.end;
+    const bool has_news =
+        status.ok() && (mine.place.part || !mine.place.done.Has(end) || !end.Has(mine.place.done));
     LogPage page{.units = {}, .next = mine.place, .at_end = true};
     if (has_news && result.changes.size() >= limits.changes) {
       is_whole = false;
@@ -345,6 +350,7 @@ absl::StatusOr<UnitChanges> Changes::Read(const DatasetSpec& spec, std::shared_p
     }
     mine.place = page.next;
     if (page.at_end) {
+      LogOf(pair)->Watch(pair.answer.end);
       mine.complete_ms = pair.answer.now_ms;
       complete = std::min(complete, pair.answer.now_ms);
     } else {

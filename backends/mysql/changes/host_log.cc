@@ -48,9 +48,6 @@ absl::Status AtPlace(const absl::Status& status) {
 
 }  // namespace
 
-HostLog::HostLog(Host host, const MySqlOptions& login, LogVector end)
-    : host_(std::move(host)), login_(login), base_(end), end_(std::move(end)), thread_([this] { Run(); }) {}
-
 HostLog::~HostLog() {
   {
     const MutexLock lock(mutex_);
@@ -58,7 +55,22 @@ HostLog::~HostLog() {
     if (session_ != nullptr) session_->Stop();
   }
   changed_.notify_all();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
+}
+
+void HostLog::Touch() {
+  const bool was_unused = !IsInUse();
+  used_at_ = Clock::now().time_since_epoch().count();
+  if (was_unused) changed_.notify_all();
+}
+
+void HostLog::Watch(const LogVector& end) {
+  Touch();
+  const MutexLock lock(mutex_);
+  if (started_) return;
+  started_ = true;
+  base_ = end_ = end;
+  thread_ = std::thread([this] { Run(); });
 }
 
 size_t HostLog::kept() const {
@@ -118,7 +130,7 @@ absl::Status HostLog::ReadOn(LogSession& session) {
     const MutexLock lock(mutex_);
     after = end_;
   }
-  LogReader reader(NextOf(session), std::move(after), IsOfADataset);
+  LogReader reader(NextOf(session), std::move(after), IsOfADataset, session.checksums());
   Kept transaction;
   bool too_large = false;
   while (IsInUse()) {
@@ -184,18 +196,16 @@ void HostLog::Keep(Kept transaction, bool too_large, const LogVector& done) {
 
 absl::StatusOr<LogPage> HostLog::Read(const DatasetTables& tables, const LogPlace& from, size_t limit,
                                       const LogVector& wanted, const FilePlace& visible) {
-  const bool was_unused = !IsInUse();
-  used_at_ = Clock::now().time_since_epoch().count();
-  if (was_unused) changed_.notify_all();
+  Touch();
   {
     MutexLock lock(mutex_);
     // Who is behind the end has read what the thread is about to read.
     const auto deadline = Clock::now() + kMaxWaitForEnd;
-    while (!stopping_ && from.done.Has(base_) && !(end_.Has(from.done) && end_.Has(wanted))) {
+    while (started_ && !stopping_ && from.done.Has(base_) && !(end_.Has(from.done) && end_.Has(wanted))) {
       if (Clock::now() >= deadline) break;
       lock.WaitUntil(changed_, deadline);
     }
-    if (from.done.Has(base_) && end_.Has(from.done) && end_.Has(wanted)) {
+    if (started_ && from.done.Has(base_) && end_.Has(from.done) && end_.Has(wanted)) {
       ++shared_pages_;
       return ReadKept(tables, from, limit, visible);
     }
@@ -255,11 +265,12 @@ absl::StatusOr<std::unique_ptr<HostLog::Behind>> HostLog::BehindAt(const Dataset
   behind->session = *std::move(session);
   behind->space = tables.space;
   behind->name = tables.name;
-  behind->reader =
-      std::make_unique<LogReader>(NextOf(*behind->session), from.done,
-                                  [space = tables.space, name = tables.name](const LoggedTable& table) {
-                                    return table.name == name && table.Shard(space).has_value();
-                                  });
+  behind->reader = std::make_unique<LogReader>(
+      NextOf(*behind->session), from.done,
+      [space = tables.space, name = tables.name](const LoggedTable& table) {
+        return table.name == name && table.Shard(space).has_value();
+      },
+      behind->session->checksums());
   return behind;
 }
 

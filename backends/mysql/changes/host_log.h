@@ -40,11 +40,15 @@ class HostLog {
   /// How many connections of those that are behind stay open for their next page.
   static constexpr size_t kMaxParked = 8;
 
-  /// end  what the host's log has now (@@gtid_binlog_pos).
-  HostLog(Host host, const MySqlOptions& login, LogVector end);
+  HostLog(Host host, const MySqlOptions& login) : host_(std::move(host)), login_(login) {}
   ~HostLog();
   HostLog(const HostLog&) = delete;
   HostLog& operator=(const HostLog&) = delete;
+
+  /// Somebody follows, and is at the end: from now on the thread reads what comes.
+  ///
+  /// end  what the host's log had a moment ago (@@gtid_binlog_pos), or less.
+  void Watch(const LogVector& end);
 
   /// Reads what is behind a place.
   ///
@@ -93,6 +97,8 @@ class HostLog {
   };
 
   void Run();
+  /// Notes that somebody is interested in the end of the log.
+  void Touch();
   /// Reads on until the session fails or nobody is interested.
   absl::Status ReadOn(LogSession& session);
   void Keep(Kept transaction, bool too_large, const LogVector& done);
@@ -112,6 +118,7 @@ class HostLog {
 
   mutable Mutex mutex_;
   std::condition_variable changed_;
+  bool started_ ABSL_GUARDED_BY(mutex_) = false;  // the thread
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   LogSession* session_ ABSL_GUARDED_BY(mutex_) = nullptr;  // of the thread
   LogVector base_ ABSL_GUARDED_BY(mutex_);                 // all that is behind it, up to end_, is in kept_

@@ -53,7 +53,7 @@ absl::StatusOr<LogItem> LogReader::Next() {
     const auto bytes = next_();
     if (!bytes.ok()) return bytes.status();
     if (bytes->empty()) return LogItem{.kind = LogItem::Kind::kEnd, .end = place_};
-    const auto event = DecodeEvent(*bytes);
+    auto event = DecodeEvent(*bytes);
     if (!event.ok()) return event.status();
     if (event->end != 0 && (event->flags & kArtificialFlag) == 0) {
       const uint64_t wraps = place_.offset / kOffsetWrap + (event->end < place_.offset % kOffsetWrap ? 1 : 0);
@@ -65,7 +65,18 @@ absl::StatusOr<LogItem> LogReader::Next() {
   }
 }
 
-absl::StatusOr<bool> LogReader::Take(const LogEvent& event, LogItem& item) {
+absl::StatusOr<bool> LogReader::Take(LogEvent& event, LogItem& item) {
+  if (event.Is(EventType::kFormat)) {
+    const auto checksums = HasChecksums(event);
+    if (!checksums.ok()) return checksums.status();
+    checksums_ = *checksums;
+    return false;
+  }
+  if (checksums_) {
+    if (event.body.size() < kChecksumBytes)
+      return absl::DataLossError("the binary log has an event without checksum");
+    event.body.remove_suffix(kChecksumBytes);
+  }
   if (event.Is(EventType::kRotate)) {
     uint64_t offset = 0;
     const auto file = DecodeRotate(event, offset);

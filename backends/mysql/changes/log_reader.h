@@ -51,8 +51,9 @@ class LogReader {
   /// next   returns the bytes of the next event, and nothing at the end; as LogSession::Next.
   /// after  the place where it begins.
   /// wants  whether the rows of a table are wanted.
-  LogReader(NextEvent next, LogVector after, Wants wants)
-      : next_(std::move(next)), done_(std::move(after)), wants_(std::move(wants)) {}
+  /// checksums  whether events that come before the log's format have checksums.
+  LogReader(NextEvent next, LogVector after, Wants wants, bool checksums)
+      : next_(std::move(next)), done_(std::move(after)), wants_(std::move(wants)), checksums_(checksums) {}
 
   /// DATA_LOSS           an event does not decode.
   /// FAILED_PRECONDITION  a setting of the server is in the way; the message names it.
@@ -64,7 +65,7 @@ class LogReader {
   const LogVector& done() const { return done_; }
 
  private:
-  absl::StatusOr<bool> Take(const LogEvent& event, LogItem& item);
+  absl::StatusOr<bool> Take(LogEvent& event, LogItem& item);
   absl::StatusOr<bool> TakeRows(const LogEvent& event, LogItem& item);
   LogItem Commit();
   LogItem Item(LogItem::Kind kind) const;
@@ -72,6 +73,7 @@ class LogReader {
   const NextEvent next_;
   LogVector done_;
   const Wants wants_;
+  bool checksums_;
   FilePlace place_;
   bool open_ = false;  // within a transaction
   bool standalone_ = false;

@@ -74,13 +74,24 @@ struct LogSession::Handles {
     return mysql_real_query(connection, statement.data(), statement.size()) == 0;
   }
 
+  /// Sets whether the server has been told that events with checksums are understood, as it writes them.
+  bool AskChecksums(bool& checksums) const {
+    if (!Run("SELECT @master_binlog_checksum")) return false;
+    MYSQL_RES* const result = mysql_store_result(connection);
+    if (result == nullptr) return false;
+    const MYSQL_ROW row = mysql_fetch_row(result);
+    checksums = row != nullptr && row[0] != nullptr && std::string_view(row[0]) != "NONE";
+    mysql_free_result(result);
+    return true;
+  }
+
   MYSQL* connection;
   MARIADB_RPL* log = nullptr;
   MARIADB_RPL_EVENT* event = nullptr;
 };
 
-LogSession::LogSession(const Host& host, std::unique_ptr<Handles> handles)
-    : host_(host.ToString()), handles_(std::move(handles)) {}
+LogSession::LogSession(const Host& host, std::unique_ptr<Handles> handles, bool checksums)
+    : host_(host.ToString()), handles_(std::move(handles)), checksums_(checksums) {}
 LogSession::~LogSession() = default;
 
 absl::StatusOr<std::unique_ptr<LogSession>> LogSession::Open(const Host& host, const MySqlOptions& login,
@@ -101,9 +112,9 @@ absl::StatusOr<std::unique_ptr<LogSession>> LogSession::Begin(const Host& host, 
   SetLogin(connection, login);
   bool ready = mysql_real_connect(connection, host.name.c_str(), login.user.c_str(), login.password.c_str(),
                                   nullptr, host.port, nullptr, 0) != nullptr;
-  // As a slave does: it understands GTIDs, and wants no checksums, which the connection has of its own.
+  // As a slave does: it understands GTIDs and the checksums of events, which the library verifies.
   ready = ready && handles->Run("SET @mariadb_slave_capability = 4") &&
-          handles->Run("SET @master_binlog_checksum = 'NONE'") &&
+          handles->Run("SET @master_binlog_checksum = @@GLOBAL.binlog_checksum") &&
           handles->Run("SET @master_heartbeat_period = 1000000000");
   // In the strict mode the server checks that it has the very transactions of the place, so that nobody goes
   // on behind some that were lost.
@@ -112,18 +123,21 @@ absl::StatusOr<std::unique_ptr<LogSession>> LogSession::Begin(const Host& host, 
             handles->Run("SET @slave_gtid_strict_mode = 1") &&
             handles->Run("SET @slave_gtid_ignore_duplicates = 0");
   }
+  bool checksums = false;
+  ready = ready && handles->AskChecksums(checksums);
   if (ready) handles->log = mariadb_rpl_init(connection);
   if (handles->log != nullptr) {
     mariadb_rpl_optionsv(handles->log, MARIADB_RPL_START, kFirstOffset);
     mariadb_rpl_optionsv(handles->log, MARIADB_RPL_SERVER_ID, RandomServerId());
     const unsigned flags = at_end == AtEnd::kEnds ? unsigned{MARIADB_RPL_BINLOG_DUMP_NON_BLOCK} : 0U;
     mariadb_rpl_optionsv(handles->log, MARIADB_RPL_FLAGS, flags);
+    mariadb_rpl_optionsv(handles->log, MARIADB_RPL_VERIFY_CHECKSUM, 1U);
     if (!file.empty()) mariadb_rpl_optionsv(handles->log, MARIADB_RPL_FILENAME, file.c_str(), file.size());
   }
   if (handles->log == nullptr || mariadb_rpl_open(handles->log) != 0) {
     return LogError(host.ToString(), mysql_errno(connection), mysql_error(connection));
   }
-  return std::unique_ptr<LogSession>(new LogSession(host, std::move(handles)));
+  return std::unique_ptr<LogSession>(new LogSession(host, std::move(handles), checksums));
 }
 
 absl::StatusOr<std::string_view> LogSession::Next() {

@@ -41,18 +41,22 @@ class LogSession {
   /// OUT_OF_RANGE  the server does not have what is behind the place, or has another log.
   absl::StatusOr<std::string_view> Next();
 
+  /// Whether events that come before the first one that says the log's format have checksums.
+  bool checksums() const { return checksums_; }
+
   /// Has a Next that waits, in another thread, return an error.
   void Stop();
 
  private:
   struct Handles;
-  LogSession(const Host& host, std::unique_ptr<Handles> handles);
+  LogSession(const Host& host, std::unique_ptr<Handles> handles, bool checksums);
   static absl::StatusOr<std::unique_ptr<LogSession>> Begin(const Host& host, const MySqlOptions& login,
                                                            const LogVector* after, const std::string& file,
                                                            AtEnd at_end);
 
   const std::string host_;
   const std::unique_ptr<Handles> handles_;
+  const bool checksums_;
 };
 
 }  // namespace kvstore::mysql

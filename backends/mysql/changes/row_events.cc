@@ -178,6 +178,14 @@ absl::StatusOr<LogEvent> DecodeEvent(std::string_view bytes) {
   return event;
 }
 
+absl::StatusOr<bool> HasChecksums(const LogEvent& event) {
+  // The kind of checksum stands before the event's own one, which is always there.
+  if (event.body.size() <= kChecksumBytes) return Malformed("the format of the log is cut off");
+  const char kind = event.body[event.body.size() - kChecksumBytes - 1];
+  if (kind != 0 && kind != 1) return Malformed("its checksums are of an unknown kind");
+  return kind == 1;
+}
+
 absl::StatusOr<LogGtid> DecodeGtid(const LogEvent& event, bool& standalone) {
   Taker taker(event.body);
   LogGtid gtid{.server = event.server};

@@ -11,8 +11,7 @@
 
 /// The events of MariaDB's binary log, as far as the change stream must understand them: which units the rows
 /// of an event belong to. Only the columns of primary keys are decoded; the others are passed over. The bytes
-/// may be anything: what does not decode is DATA_LOSS. Events have no checksums, which a LogSession has the
-/// server leave out.
+/// may be anything: what does not decode is DATA_LOSS.
 namespace kvstore::mysql {
 
 /// Types of events, as MariaDB numbers them.
@@ -43,13 +42,19 @@ struct LogEvent {
   uint32_t server = 0;
   uint32_t end = 0;  ///< The offset in the log's file behind it; 0 if it is not in the file.
   uint16_t flags = 0;
-  std::string_view body;  ///< What follows its header.
+  /// What follows its header. Where events have checksums (HasChecksums), the reader of the log takes them
+  /// off.
+  std::string_view body;
 
   bool Is(EventType other) const { return type == static_cast<uint8_t>(other); }
 };
 
 /// Decodes the header of an event. DATA_LOSS unless `bytes` are one whole event.
 absl::StatusOr<LogEvent> DecodeEvent(std::string_view bytes);
+
+/// Whether the events behind an event kFormat have checksums: their last kChecksumBytes.
+absl::StatusOr<bool> HasChecksums(const LogEvent& event);
+inline constexpr size_t kChecksumBytes = 4;
 
 /// A transaction's name.
 struct LogGtid {
