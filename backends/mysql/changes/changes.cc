@@ -40,6 +40,13 @@ absl::Status SettingError(const Host& host, std::string_view setting, std::strin
 
 std::string WithoutFolder(const std::string& file) { return file.substr(file.find_last_of('/') + 1); }
 
+/// Says which rights the account needs, if the server has refused a statement for want of one.
+absl::Status WithRights(const absl::Status& status) {
+  const std::string message(status.message());
+  if (message.find("(error 1227)") == std::string::npos) return status;
+  return absl::FailedPreconditionError(fmt::format("{}; {}", message, kRightsOfChanges));
+}
+
 absl::Status TooLate(const std::string& why) {
   return absl::OutOfRangeError(
       fmt::format("from: some changes behind this token may not be kept any more: {}; begin again with "
@@ -143,7 +150,7 @@ absl::StatusOr<LogPlace> Changes::AwaitNow(Space space, const PairNow& pair) {
                       written = {.file = WithoutFolder(rows.Bytes(1)), .offset = rows.Uint(2)};
                       return absl::OkStatus();
                     });
-  if (!status.ok()) return status;
+  if (!status.ok()) return WithRights(status);
   const auto deadline = std::chrono::steady_clock::now() + kMaxCommit;
   for (;;) {
     const auto visible = Visible(space, pair);
@@ -168,7 +175,7 @@ absl::StatusOr<LogPlace> Changes::Oldest(Space space, const PairNow& pair, uint6
                                     if (rows.Next()) return rows.Bytes(1);
                                     return absl::FailedPreconditionError("the server has no binary log");
                                   });
-  if (!file.ok()) return file.status();
+  if (!file.ok()) return WithRights(file.status());
   auto session = LogSession::OpenFile(host, fleet_->options(), *file);
   if (!session.ok()) return session.status();
   for (;;) {
@@ -214,7 +221,7 @@ Changes::Pages Changes::pages() const {
 absl::StatusOr<std::string> Changes::Start(const DatasetSpec& spec, ChangesFrom from) {
   const Space space = SpaceOf(spec.shape);
   std::vector<PairNow> pairs = Ask(space);
-  ChangePosition position{.made_ms = std::numeric_limits<uint64_t>::max(), .pairs = {}};
+  ChangePosition position{.made_ms = std::numeric_limits<uint64_t>::max(), .whole_ms = 0, .pairs = {}};
   std::vector<absl::StatusOr<LogPlace>> places(pairs.size(), LogPlace());
   ForEach(space, pairs, [&](PairNow& pair, size_t i) {
     if (!pair.answer.status.ok()) {
@@ -230,16 +237,17 @@ absl::StatusOr<std::string> Changes::Start(const DatasetSpec& spec, ChangesFrom 
     const MappedPair& pair = pairs[i].pair;
     const uint64_t now = pairs[i].answer.now_ms;
     position.made_ms = std::min(position.made_ms, now);
-    position.pairs.push_back({.master = ChangePosition::HashOf(pair.master),
-                              .slave = ChangePosition::HashOf(pair.slave),
+    position.pairs.push_back({.master = pair.master.ToString(),
+                              .slave = pair.slave.ToString(),
                               .domain = pairs[i].answer.domain,
                               .complete_ms = from == ChangesFrom::kNow ? now : 0,
                               .place = *std::move(places[i])});
   }
+  if (from == ChangesFrom::kNow) position.whole_ms = position.made_ms;
   return position.Encode();
 }
 
-absl::Status Changes::Resume(Space space, const ChangePosition& position, const std::vector<PairNow>& pairs,
+absl::Status Changes::Resume(Space space, const ChangePosition& position, std::vector<PairNow>& pairs,
                              ChangePosition& now) {
   std::vector<MappedPair> mapped;
   for (const PairNow& pair : pairs) mapped.push_back(pair.pair);
@@ -263,18 +271,36 @@ absl::Status Changes::Resume(Space space, const ChangePosition& position, const 
       }
       next.place = *std::move(oldest);
     }
-    next.master = ChangePosition::HashOf(pair.pair.master);
-    next.slave = ChangePosition::HashOf(pair.pair.slave);
+    next.master = pair.pair.master.ToString();
+    next.slave = pair.pair.slave.ToString();
     if (pair.pair.domain) next.domain = *pair.pair.domain;
     now.pairs.push_back(std::move(next));
   }
+  // What was written to a pair before its last shard was moved away is in its log, and nowhere else.
   for (size_t i = 0; i < known.size(); ++i) {
-    // A pair without shards. What it had is in the logs of those that have its shards now, if it was followed
-    // up to a time at which these had not got them yet.
-    if (known[i] || position.pairs[i].complete_ms + kMapDelayMs >= position.made_ms) continue;
-    return TooLate("a pair of servers, whose log was not read to its end, has no shards any more");
+    if (known[i]) continue;
+    pairs.push_back(AskFormer(space, position.pairs[i]));
+    now.pairs.push_back(position.pairs[i]);
   }
   return absl::OkStatus();
+}
+
+Changes::PairNow Changes::AskFormer(Space space, const ChangePosition::Pair& pair) {
+  PairNow former;
+  for (const std::string& name : {pair.master, pair.slave}) {
+    const auto host = Host::Parse(name);
+    if (!host.ok()) continue;
+    former.pair.master = *host;
+    // A host that is read-only, as slaves are, refuses: what it has may not be all.
+    former.answer = AskOne(space, former);
+    if (former.answer.status.ok()) return former;
+  }
+  former.answer.status = absl::UnavailableError(
+      fmt::format("from: the pair {} and {} has no shards any more, and what was written there before is to "
+                  "be read from its "
+                  "master, which does not answer: {}; without it, begin again with --snapshot",
+                  pair.master, pair.slave, std::string(former.answer.status.message())));
+  return former;
 }
 
 absl::StatusOr<UnitChanges> Changes::Read(const DatasetSpec& spec, std::shared_ptr<const Dataset> dataset,
@@ -282,11 +308,17 @@ absl::StatusOr<UnitChanges> Changes::Read(const DatasetSpec& spec, std::shared_p
   const auto from = ChangePosition::Decode(position);
   if (!from.ok()) return from.status();
   const Space space = SpaceOf(spec.shape);
-  const DatasetTables tables{
-      .space = space, .name = dataset->family.name, .shape = spec.shape, .type = spec.type};
   std::vector<PairNow> pairs = Ask(space);
-  ChangePosition now{.made_ms = from->made_ms, .pairs = {}};
+  const size_t mapped = pairs.size();  // those behind have no shards any more
+  ChangePosition now{.made_ms = from->made_ms, .whole_ms = from->whole_ms, .pairs = {}};
   if (auto status = Resume(space, *from, pairs, now); !status.ok()) return status;
+  DatasetTables tables{.space = space,
+                       .name = dataset->family.name,
+                       .shape = spec.shape,
+                       .type = spec.type,
+                       .domains = {},
+                       .whole_ms = from->whole_ms};
+  for (const ChangePosition::Pair& pair : now.pairs) tables.domains.insert(pair.domain);
 
   // Who is furthest behind comes first, so that a busy pair does not keep the others back.
   std::vector<size_t> order(pairs.size());
@@ -350,7 +382,7 @@ absl::StatusOr<UnitChanges> Changes::Read(const DatasetSpec& spec, std::shared_p
     }
     mine.place = page.next;
     if (page.at_end) {
-      LogOf(pair)->Watch(pair.answer.end);
+      if (i < mapped) LogOf(pair)->Watch(pair.answer.end);
       mine.complete_ms = pair.answer.now_ms;
       complete = std::min(complete, pair.answer.now_ms);
     } else {
@@ -358,7 +390,12 @@ absl::StatusOr<UnitChanges> Changes::Read(const DatasetSpec& spec, std::shared_p
     }
   }
   if (!failed.ok() && result.changes.empty()) return failed;
-  const bool renews = !result.changes.empty() || !is_whole || made >= from->made_ms + kRenewMs;
+  const bool renews =
+      !result.changes.empty() || !is_whole || pairs.size() > mapped || made >= from->made_ms + kRenewMs;
+  if (is_whole) {
+    now.pairs.resize(mapped);
+    now.whole_ms = complete;
+  }
   if (renews) result.position = now.Encode();
   if (is_whole) result.complete_until_ms = complete;
   return result;

@@ -22,10 +22,12 @@ namespace kvstore::mysql {
 /// The changes of datasets of a fleet, by the binary logs of the shards' masters. The logs say what was
 /// touched; what that is now is read from the masters.
 ///
-/// **Nothing is skipped.** All tables of a dataset's name in the log of each master of the map are followed,
-/// whether the map has their shard there or not. So what a move brings to another pair is in that pair's log,
-/// before any client writes there; and a place in a log is a GTID position, which the slave has too once it
-/// is promoted. What was logged and is not committed yet, as a slave has not acknowledged it, is told later.
+/// **Nothing is skipped.** A place in a log is a GTID position, which the slave has too once it is promoted.
+/// All tables of a dataset's name in the log of each master of the map are followed, whether the map has
+/// their shard there or not, and a pair that has lost its last shard is read to its end. So a move leaves no
+/// gap: what was written before it is in the log of the one pair, and what was written since in that of the
+/// other, which is read from its beginning if it is new. What was logged and is not committed yet, as a slave
+/// has not acknowledged it, is told later.
 ///
 /// Thread-safe.
 class Changes {
@@ -76,9 +78,11 @@ class Changes {
   /// Returns how far transactions are committed at a master.
   absl::StatusOr<FilePlace> Visible(Space space, const PairNow& pair);
   /// Finds the places of the pairs that there are now in a position. Sets those of `now` in the order of
-  /// `pairs`.
-  absl::Status Resume(Space space, const ChangePosition& position, const std::vector<PairNow>& pairs,
+  /// `pairs`, and appends to both the pairs that have no shards any more.
+  absl::Status Resume(Space space, const ChangePosition& position, std::vector<PairNow>& pairs,
                       ChangePosition& now);
+  /// Asks the master of a pair that is in no map any more, whichever of its hosts that is.
+  PairNow AskFormer(Space space, const ChangePosition::Pair& pair);
   std::shared_ptr<HostLog> LogOf(const PairNow& pair);
 
   const std::shared_ptr<Fleet> fleet_;

@@ -6,8 +6,6 @@
 #include <charconv>
 #include <limits>
 
-#include "base/big_endian.h"
-
 namespace kvstore::mysql {
 namespace {
 
@@ -43,14 +41,15 @@ class PositionReader {
     ok_ = false;
     return 0;
   }
-  uint32_t Fixed() {
-    if (bytes_.size() < sizeof(uint32_t)) {
+  std::string Text() {
+    const uint64_t size = Varint();
+    if (!ok_ || size > bytes_.size()) {
       ok_ = false;
-      return 0;
+      return "";
     }
-    const auto value = ReadBigEndian<uint32_t>(bytes_);
-    bytes_.remove_prefix(sizeof(uint32_t));
-    return value;
+    std::string text(bytes_.substr(0, size));
+    bytes_.remove_prefix(size);
+    return text;
   }
   LogGtid Gtid() {
     constexpr uint64_t kMax = std::numeric_limits<uint32_t>::max();
@@ -65,6 +64,11 @@ class PositionReader {
   std::string_view bytes_;
   bool ok_ = true;
 };
+
+void AppendText(std::string& out, std::string_view text) {
+  AppendVarint(out, text.size());
+  out += text;
+}
 
 void AppendGtid(std::string& out, const LogGtid& gtid) {
   AppendVarint(out, gtid.domain);
@@ -128,21 +132,15 @@ void LogVector::Add(const LogVector& other) {
 
 // ---- positions ----
 
-uint32_t ChangePosition::HashOf(const Host& host) {
-  // FNV-1a: stored, so it may never change.
-  uint32_t hash = 2166136261u;
-  for (const char c : host.ToString()) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
-  return hash;
-}
-
 std::string ChangePosition::Encode() const {
   std::string bytes{kMagic, kVersion};
   AppendVarint(bytes, made_ms);
+  AppendVarint(bytes, whole_ms);
   AppendVarint(bytes, pairs.size());
   for (const Pair& pair : pairs) {
-    AppendBigEndian(bytes, pair.master);
-    AppendBigEndian(bytes, pair.slave);
-    AppendBigEndian(bytes, pair.domain);
+    AppendText(bytes, pair.master);
+    AppendText(bytes, pair.slave);
+    AppendVarint(bytes, pair.domain);
     AppendVarint(bytes, pair.complete_ms);
     AppendVarint(bytes, pair.place.at_ms);
     AppendVarint(bytes, pair.place.rows);
@@ -163,12 +161,13 @@ absl::StatusOr<ChangePosition> ChangePosition::Decode(std::string_view bytes) {
   PositionReader reader(bytes.substr(2));
   ChangePosition position;
   position.made_ms = reader.Varint();
+  position.whole_ms = reader.Varint();
   const uint64_t pairs = reader.Varint(kMaxPairs);
   for (uint64_t i = 0; i < pairs && reader.ok(); ++i) {
     Pair pair;
-    pair.master = reader.Fixed();
-    pair.slave = reader.Fixed();
-    pair.domain = reader.Fixed();
+    pair.master = reader.Text();
+    pair.slave = reader.Text();
+    pair.domain = static_cast<uint32_t>(reader.Varint(std::numeric_limits<uint32_t>::max()));
     pair.complete_ms = reader.Varint();
     pair.place.at_ms = reader.Varint();
     pair.place.rows = reader.Varint();
@@ -195,8 +194,8 @@ std::vector<std::optional<size_t>> MatchPairs(const ChangePosition& position,
   for (const By by : {By::kHostAndDomain, By::kHost, By::kDomain}) {
     for (size_t i = 0; i < pairs.size(); ++i) {
       if (matches[i]) continue;
-      const uint32_t master = ChangePosition::HashOf(pairs[i].master);
-      const uint32_t slave = ChangePosition::HashOf(pairs[i].slave);
+      const std::string master = pairs[i].master.ToString();
+      const std::string slave = pairs[i].slave.ToString();
       std::optional<size_t> found;
       size_t count = 0;
       for (size_t j = 0; j < position.pairs.size(); ++j) {

@@ -47,16 +47,16 @@ struct LogPlace {
 
 /// A place in the logs of all servers that a dataset is on. It is stored by followers, so its form is fixed:
 ///
-///   4d 01  varint(made_ms)  varint(pairs) { be32(master) be32(slave) be32(domain) varint(complete_ms)
-///     varint(at_ms) varint(rows) varint(transactions) { varint(domain) varint(server) varint(sequence) }...
-///     }...
+///   4d 01  varint(made_ms)  varint(whole_ms)  varint(pairs) { text(master) text(slave) varint(domain)
+///     varint(complete_ms) varint(at_ms) varint(rows)
+///     varint(transactions) { varint(domain) varint(server) varint(sequence) }... }...
 ///
-/// The first transaction is the one of which a part was told, if `rows` is not 0. Hosts are hashes of their
-/// addresses.
+/// A text is varint(size) and its bytes. The first transaction is the one of which a part was told, if `rows`
+/// is not 0.
 struct ChangePosition {
   struct Pair {
-    uint32_t master = 0;  ///< HashOf the host that was the master
-    uint32_t slave = 0;   ///< and the slave, when the position was made.
+    std::string master;   ///< The host that was the master,
+    std::string slave;    ///< and the slave, when the position was made.
     uint32_t domain = 0;  ///< The pair's gtid_domain_id then.
     /// All writes that were acknowledged there before this time, by the server's clock, are before the place.
     uint64_t complete_ms = 0;
@@ -66,9 +66,10 @@ struct ChangePosition {
   /// When it was made, by the clock that is most behind of the servers. Its pairs are those of the map in
   /// force then.
   uint64_t made_ms = 0;
+  /// All that was acknowledged anywhere before this time is before the position; 0: that was never so.
+  uint64_t whole_ms = 0;
   std::vector<Pair> pairs;
 
-  static uint32_t HashOf(const Host& host);
   std::string Encode() const;
   /// OUT_OF_RANGE for a position of another backend, INVALID_ARGUMENT if it does not decode.
   static absl::StatusOr<ChangePosition> Decode(std::string_view bytes);

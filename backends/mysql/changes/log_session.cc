@@ -46,10 +46,8 @@ void SetLogin(MYSQL* connection, const MySqlOptions& login) {
 
 absl::Status LogError(const std::string& host, unsigned error, std::string_view message) {
   if (error == kAccessDenied || error == kRightMissing) {
-    return absl::PermissionDeniedError(
-        fmt::format("{}: its binary log may not be read: {} (error {}); the account needs GRANT REPLICATION "
-                    "SLAVE, BINLOG MONITOR ON *.*",
-                    host, message, error));
+    return absl::FailedPreconditionError(fmt::format("{}: its binary log may not be read: {} (error {}); {}",
+                                                     host, message, error, kRightsOfChanges));
   }
   if (error == kCannotServeLog) {
     return absl::OutOfRangeError(fmt::format("{}: {} (error {})", host, message, error));

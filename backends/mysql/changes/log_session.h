@@ -12,6 +12,10 @@
 
 namespace kvstore::mysql {
 
+/// What an account needs that reads a log; for messages.
+inline constexpr std::string_view kRightsOfChanges =
+    "the account in this program's configuration needs the rights REPLICATION SLAVE and BINLOG MONITOR";
+
 /// A connection that reads the binary log of a MariaDB server, as a slave does. The server does not count it
 /// as one: no commit waits for it. Externally synchronised, except for Stop.
 class LogSession {
@@ -25,7 +29,7 @@ class LogSession {
   /// Begins behind a place.
   ///
   /// UNAVAILABLE          the server cannot be reached.
-  /// PERMISSION_DENIED    the account has no right REPLICATION SLAVE.
+  /// FAILED_PRECONDITION  the account lacks a right.
   static absl::StatusOr<std::unique_ptr<LogSession>> Open(const Host& host, const MySqlOptions& login,
                                                           const LogVector& after, AtEnd at_end);
   /// Begins at the beginning of a file, to see what is before it.

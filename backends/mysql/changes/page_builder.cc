@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <utility>
 
 #include "backend_api/unit_key.h"
+#include "backends/mysql/driver/schema.h"
 #include "idgen/object_id.h"
 
 namespace kvstore::mysql {
@@ -38,6 +40,9 @@ std::string KeyOf(const DatasetTables& tables, uint32_t shard, const TouchedRow&
 bool Contains(std::string_view text, const std::string& part) {
   return text.find(part) != std::string_view::npos;
 }
+
+/// For how long the clocks of servers may differ.
+constexpr uint64_t kMaxSkewMs = 60'000;
 
 }  // namespace
 
@@ -85,6 +90,20 @@ absl::StatusOr<size_t> PageBuilder::Add(const LoggedTable& table, std::span<cons
 }
 
 absl::Status PageBuilder::Check(std::string_view statement, bool standalone) const {
+  if (const size_t at = statement.find(kCopyMark); at != std::string_view::npos && standalone) {
+    uint32_t domain = 0;
+    const std::string_view number = statement.substr(at + kCopyMark.size());
+    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), domain);
+    const bool is_ours = Contains(statement, tables_.space == Space::kMod ? "`mod" : "`db");
+    const bool is_told = place_.at_ms + kMaxSkewMs < tables_.whole_ms;
+    if (error == std::errc() && is_ours && !is_told && !tables_.domains.contains(domain)) {
+      return absl::OutOfRangeError(
+          fmt::format("from: shards were moved since from a pair of servers (gtid_domain_id {}) that this "
+                      "token does not know; "
+                      "begin again with --snapshot",
+                      domain));
+    }
+  }
   if (!Contains(statement, tables_.name)) return absl::OkStatus();
   if (!standalone) {
     return absl::FailedPreconditionError(

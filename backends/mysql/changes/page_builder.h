@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,6 +20,10 @@ struct DatasetTables {
   std::string name;  ///< Of the table in each shard.
   Shape shape = Shape::kRows;
   uint32_t type = 0;  ///< In the IDs of objects.
+  /// The gtid_domain_ids of the pairs that the follower reads, and the time before which it has all. What was
+  /// moved since must come from one of these.
+  std::set<uint32_t> domains = {};
+  uint64_t whole_ms = 0;
 
   bool Has(const LoggedTable& table) const { return table.name == name && table.Shard(space).has_value(); }
 };
@@ -52,7 +57,8 @@ class PageBuilder {
   /// Adds rows, as many as the page takes; returns how many were dealt with.
   absl::StatusOr<size_t> Add(const LoggedTable& table, std::span<const TouchedRow> rows);
   /// Checks a statement that is no row event. OUT_OF_RANGE if the dataset's tables were exchanged by it, so
-  /// that the log does not tell what has changed. FAILED_PRECONDITION if it is a write that should have been
+  /// that the log does not tell what has changed; or if it begins to copy shards from a pair (CopyMark) whose
+  /// log the follower does not read. FAILED_PRECONDITION if it is a write that should have been
   /// logged as rows.
   absl::Status Check(std::string_view statement, bool standalone) const;
   void Commit(const LogGtid& gtid);
