@@ -2,13 +2,20 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <thread>
+#include <utility>
+#include <variant>
 #include <vector>
 
+#include "kvstore_api/connect.h"
 #include "shardops/move.h"
 #include "shardops/promote.h"
 #include "tests/shardops/move_fixture.h"
+#include "tests/support/kv_server.h"
+#include "tests/support/processes.h"
 #include "tests/support/random.h"
 #include "tests/support/replica.h"
 
@@ -195,6 +202,66 @@ TEST_F(FollowedFleetTest, WhatASlaveHasNotAcknowledgedIsToldWhenItHas) {
   first_.b().Run("START SLAVE IO_THREAD");
   AwaitWrites(50);
   ExpectEqual();
+}
+
+TEST_F(FollowedFleetTest, KvAndServersTellThemToo) {
+  StopWriting();
+  const TempDir dir;
+  const auto config = (dir / "kv.json").string();
+  first_.WriteConfig(config);
+  const auto kv = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), {KV_PROGRAM, "--config", config});
+    const Output output = RunProgram(words);
+    EXPECT_EQ(output.code, 0) << output.err;
+    return output.out;
+  };
+  kv({"dataset", "create", "clicks", "--max-versions", "2", "--keep-changes-ms", "1d"});
+  kv({"put", "clicks", "user:7", "click=pin:3"});
+  kv({"put", "clicks", "user:8", "click=pin:4"});
+  kv({"delete", "clicks", "user:7", "click"});
+  const auto lines = [](const std::string& text) {
+    std::vector<nlohmann::json> all;
+    std::istringstream stream(text);
+    for (std::string line; std::getline(stream, line);) all.push_back(nlohmann::json::parse(line));
+    return all;
+  };
+  const auto told = lines(kv({"changes", "clicks"}));
+  ASSERT_EQ(told.size(), 4u);
+  EXPECT_TRUE(told.back().contains("complete_until"));
+  const std::string token = told.back()["token"];
+  EXPECT_EQ(told[0]["row"].get<std::string>().substr(0, 5), "user:");
+
+  const auto snapshot = lines(kv({"changes", "clicks", "--snapshot"}));
+  ASSERT_EQ(snapshot.size(), 2u);
+  EXPECT_EQ(snapshot[0]["row"], "user:8");
+  EXPECT_EQ(snapshot[0]["cells"][0]["value"], "pin:4");
+  kv({"put", "clicks", "user:9", "click=pin:5"});
+  const auto since =
+      lines(kv({"changes", "clicks", "--from", snapshot[1]["token"], "--follow", "--limit", "1"}));
+  ASSERT_GE(since.size(), 1u);
+  EXPECT_EQ(since.back()["row"], "user:9");
+
+  KvServer server(KV_PROGRAM, {"--config", config});
+  const auto client = *Connect(server.address());
+  const auto stream = client->WatchChanges("clicks", token);
+  ASSERT_OK(stream);
+  std::vector<std::string> rows;
+  while (rows.size() < 2) {
+    if (rows.size() == 1) {
+      const CellWrite cell{"click", "v", std::nullopt};
+      ASSERT_OK(client->PutRow("clicks", "user:10", {&cell, 1}, {}));
+    }
+    const auto page = (*stream)->Next();
+    ASSERT_OK(page);
+    for (const Change& change : page->changes) rows.push_back(std::get<RowChange>(change.what).row);
+  }
+  EXPECT_EQ(rows.front(), "user:9");
+  EXPECT_EQ(rows.back(), "user:10");
+
+  const Output refused = RunProgram(
+      {KV_PROGRAM, "--config", config, "changes", "clicks", "--consumer", "search", "--from", "now"});
+  EXPECT_NE(refused.code, 0);
+  EXPECT_NE(refused.err.find("store the token"), std::string::npos) << refused.err;
 }
 
 TEST_F(FollowedFleetTest, AnAccountWithoutTheRightsIsToldWhichItNeeds) {
