@@ -199,6 +199,16 @@ absl::StatusOr<LogPlace> Changes::Oldest(Space space, const PairNow& pair, uint6
   }
 }
 
+bool Changes::AwaitsMap(Space space, const PairNow& pair, uint32_t shard) {
+  const ShardRange* const range = fleet_->map(space).Find(shard);
+  if (range == nullptr || range->master != pair.pair.master) return false;
+  // The move may also have been undone, or the shard have come back.
+  const auto moved = fleet_->RunOn(
+      pair.pair.master, {.space = space, .shard = shard}, Repeat::kAlways,
+      [&](Connection& connection) -> absl::StatusOr<bool> { return HasMoved(connection, space, shard); });
+  return !moved.ok() || *moved;
+}
+
 std::shared_ptr<HostLog> Changes::LogOf(const PairNow& pair) {
   const MutexLock lock(mutex_);
   std::shared_ptr<HostLog>& log = logs_[pair.pair.master];
@@ -351,6 +361,7 @@ absl::StatusOr<UnitChanges> Changes::Read(const DatasetSpec& spec, std::shared_p
       continue;
     }
     if (has_news) {
+      tables.awaits_map = [&](uint32_t shard) { return AwaitsMap(space, pair, shard); };
       const auto visible = Visible(space, pair);
       auto read = !visible.ok()
                       ? absl::StatusOr<LogPage>(visible.status())

@@ -83,6 +83,8 @@ class Changes {
                       ChangePosition& now);
   /// Asks the master of a pair that is in no map any more, whichever of its hosts that is.
   PairNow AskFormer(Space space, const ChangePosition::Pair& pair);
+  /// Whether the map has a shard at this master, although its tables were put away there by a move.
+  bool AwaitsMap(Space space, const PairNow& pair, uint32_t shard);
   std::shared_ptr<HostLog> LogOf(const PairNow& pair);
 
   const std::shared_ptr<Fleet> fleet_;

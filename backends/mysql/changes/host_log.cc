@@ -207,7 +207,13 @@ absl::StatusOr<LogPage> HostLog::Read(const DatasetTables& tables, const LogPlac
     }
     if (started_ && from.done.Has(base_) && end_.Has(from.done) && end_.Has(wanted)) {
       ++shared_pages_;
-      return ReadKept(tables, from, limit, visible);
+      const auto transactions = KeptBehind(tables, from, limit);
+      const bool all = transactions.empty() || transactions.back() == kept_.back();
+      lock.Unlock();
+      auto page = MakePage(tables, from, limit, visible, transactions);
+      if (!page.ok()) return AtPlace(page.status());
+      page->at_end = page->at_end && all;
+      return page;
     }
   }
   ++own_pages_;
@@ -216,31 +222,46 @@ absl::StatusOr<LogPage> HostLog::Read(const DatasetTables& tables, const LogPlac
   return page;
 }
 
-absl::StatusOr<LogPage> HostLog::ReadKept(const DatasetTables& tables, const LogPlace& from, size_t limit,
-                                          const FilePlace& visible) {
-  PageBuilder page(tables, from, limit, /*in_middle=*/false);
-  bool is_whole = true;
+std::vector<std::shared_ptr<const HostLog::Kept>> HostLog::KeptBehind(const DatasetTables& tables,
+                                                                      const LogPlace& from,
+                                                                      size_t limit) const {
+  std::vector<std::shared_ptr<const Kept>> some;
+  // Rows of a column follow each other and are one unit; this many transactions have more rows than a page.
+  size_t rows = 0;
   for (const auto& transaction : kept_) {
     if (from.done.Has(transaction->gtid)) continue;
-    if (!transaction->end.IsAtOrBefore(visible)) break;
-    if (page.full()) {
-      is_whole = false;
-      break;
+    some.push_back(transaction);
+    for (const Kept::Rows& one : transaction->rows) {
+      if (tables.Has(*one.table)) rows += one.rows.size();
     }
+    if (rows > limit + from.rows) break;
+  }
+  return some;
+}
+
+absl::StatusOr<LogPage> HostLog::MakePage(const DatasetTables& tables, const LogPlace& from, size_t limit,
+                                          const FilePlace& visible,
+                                          std::span<const std::shared_ptr<const Kept>> transactions) {
+  PageBuilder page(tables, from, limit, /*in_middle=*/false);
+  const auto made = [&](bool at_end) {
+    return LogPage{.units = std::move(page.units()), .next = page.place(), .at_end = at_end};
+  };
+  for (const auto& transaction : transactions) {
+    if (!transaction->end.IsAtOrBefore(visible)) return made(true);
+    if (page.full()) return made(false);
     page.Begin(transaction->gtid, transaction->at_ms);
     for (const std::string& statement : transaction->statements) {
       if (auto status = page.Check(statement, transaction->standalone); !status.ok()) return status;
+      if (page.Holds(statement)) return made(false);
     }
     for (const Kept::Rows& rows : transaction->rows) {
       const auto added = page.Add(*rows.table, rows.rows);
       if (!added.ok()) return added.status();
-      is_whole = *added == rows.rows.size();
-      if (!is_whole) break;
+      if (*added < rows.rows.size()) return made(false);
     }
-    if (!is_whole) break;
     page.Commit(transaction->gtid);
   }
-  return LogPage{.units = std::move(page.units()), .next = page.place(), .at_end = is_whole};
+  return made(true);
 }
 
 absl::StatusOr<std::unique_ptr<HostLog::Behind>> HostLog::BehindAt(const DatasetTables& tables,
@@ -326,6 +347,9 @@ absl::StatusOr<LogPage> HostLog::ReadBehind(const DatasetTables& tables, const L
         break;
       case LogItem::Kind::kStatement:
         if (auto status = page.Check(item.statement, item.standalone); !status.ok()) return status;
+        if (page.Holds(item.statement)) {
+          return LogPage{.units = std::move(page.units()), .next = page.place(), .at_end = false};
+        }
         break;
       case LogItem::Kind::kRows: {
         const std::span<const TouchedRow> rows(item.rows);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -103,8 +104,13 @@ class HostLog {
   absl::Status ReadOn(LogSession& session);
   void Keep(Kept transaction, bool too_large, const LogVector& done);
   bool IsInUse() const;
-  absl::StatusOr<LogPage> ReadKept(const DatasetTables& tables, const LogPlace& from, size_t limit,
-                                   const FilePlace& visible) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  /// Returns the first transactions that are kept behind a place, enough for a page.
+  std::vector<std::shared_ptr<const Kept>> KeptBehind(const DatasetTables& tables, const LogPlace& from,
+                                                      size_t limit) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static absl::StatusOr<LogPage> MakePage(const DatasetTables& tables, const LogPlace& from, size_t limit,
+                                          const FilePlace& visible,
+                                          std::span<const std::shared_ptr<const Kept>> transactions);
   absl::StatusOr<LogPage> ReadBehind(const DatasetTables& tables, const LogPlace& from, size_t limit,
                                      const FilePlace& visible);
   absl::StatusOr<std::unique_ptr<Behind>> BehindAt(const DatasetTables& tables, const LogPlace& from);

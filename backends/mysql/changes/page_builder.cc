@@ -124,6 +124,27 @@ absl::Status PageBuilder::Check(std::string_view statement, bool standalone) con
   return absl::OkStatus();
 }
 
+bool PageBuilder::Holds(std::string_view statement) const {
+  if (!tables_.awaits_map || !Contains(statement, "RENAME TABLE")) return false;
+  // RENAME TABLE `mod00017`.`pins` TO `mod00017_moved`.`pins`, ... (shardops/freeze.cc)
+  constexpr std::string_view kTo = " TO `";
+  constexpr std::string_view kMoved = "_moved`.";
+  const std::string name = Quote(tables_.name);
+  for (size_t at = statement.find(kTo); at != std::string_view::npos; at = statement.find(kTo, at + 1)) {
+    std::string_view target = statement.substr(at + kTo.size());
+    const size_t end = target.find('`');
+    if (end == std::string_view::npos) break;
+    const size_t moved = target.find(kMoved);
+    if (moved == std::string_view::npos || moved > end) continue;
+    if (!target.substr(moved + kMoved.size()).starts_with(name)) continue;
+    LoggedTable table;
+    table.database = std::string(target.substr(0, moved));
+    const auto shard = table.Shard(tables_.space);
+    if (shard && tables_.awaits_map(*shard)) return true;
+  }
+  return false;
+}
+
 void PageBuilder::Commit(const LogGtid& gtid) {
   place_.done.Add(gtid);
   if (place_.part && *place_.part == gtid) {

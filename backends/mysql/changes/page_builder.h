@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <set>
 #include <span>
 #include <string>
@@ -24,6 +25,9 @@ struct DatasetTables {
   /// moved since must come from one of these.
   std::set<uint32_t> domains = {};
   uint64_t whole_ms = 0;
+  /// Returns whether the map in force still has a shard here whose tables a move has put away, so that what
+  /// is written elsewhere since is not followed yet. Null: it has not.
+  std::function<bool(uint32_t shard)> awaits_map = nullptr;
 
   bool Has(const LoggedTable& table) const { return table.name == name && table.Shard(space).has_value(); }
 };
@@ -61,6 +65,9 @@ class PageBuilder {
   /// log the follower does not read. FAILED_PRECONDITION if it is a write that should have been
   /// logged as rows.
   absl::Status Check(std::string_view statement, bool standalone) const;
+  /// Whether nothing behind a statement may be told yet: it puts the dataset's tables of a shard away, and
+  /// DatasetTables::awaits_map says that the map does not know.
+  bool Holds(std::string_view statement) const;
   void Commit(const LogGtid& gtid);
 
  private:

@@ -195,6 +195,26 @@ TEST(PageBuilder, StatementsThatExchangeATableAreNoSilentGap) {
               FailsWith(kFailedPrecondition, "binlog_format"));
 }
 
+TEST(PageBuilder, HoldsWhereAShardWasPutAwayAndTheMapDoesNotKnow) {
+  DatasetTables tables{.space = Space::kMod, .name = "events", .shape = Shape::kRows};
+  std::vector<uint32_t> asked;
+  tables.awaits_map = [&](uint32_t shard) {
+    asked.push_back(shard);
+    return shard == 2;
+  };
+  const PageBuilder builder(tables, {}, 1, false);
+  EXPECT_TRUE(
+      builder.Holds("RENAME TABLE `mod00001`.`events` TO `mod00001_moved`.`events`, `mod00002`.`events` TO "
+                    "`mod00002_moved`.`events`"));
+  EXPECT_EQ(asked, (std::vector<uint32_t>{1, 2}));
+  asked.clear();
+  EXPECT_FALSE(builder.Holds("RENAME TABLE `mod00002_moved`.`events` TO `mod00002`.`events`")) << "put back";
+  EXPECT_FALSE(builder.Holds("RENAME TABLE `mod00002`.`events2` TO `mod00002_moved`.`events2`"));
+  EXPECT_FALSE(builder.Holds("RENAME TABLE `db00002`.`events` TO `db00002_moved`.`events`"));
+  EXPECT_FALSE(builder.Holds("RENAME TABLE `mod00002`.`a` TO `"));
+  EXPECT_TRUE(asked.empty());
+}
+
 // ---- positions ----
 
 TEST(LogVector, ParsesWhatServersSay) {
