@@ -322,6 +322,7 @@ absl::StatusOr<UnitChanges> Changes::Read(const DatasetSpec& spec, std::shared_p
   const size_t mapped = pairs.size();  // those behind have no shards any more
   ChangePosition now{.made_ms = from->made_ms, .whole_ms = from->whole_ms, .pairs = {}};
   if (auto status = Resume(space, *from, pairs, now); !status.ok()) return status;
+  const std::vector<ChangePosition::Pair> before = now.pairs;
   DatasetTables tables{.space = space,
                        .name = dataset->family.name,
                        .shape = spec.shape,
@@ -401,8 +402,11 @@ absl::StatusOr<UnitChanges> Changes::Read(const DatasetSpec& spec, std::shared_p
     }
   }
   if (!failed.ok() && result.changes.empty()) return failed;
-  const bool renews =
-      !result.changes.empty() || !is_whole || pairs.size() > mapped || made >= from->made_ms + kRenewMs;
+  // The position stays the same where there is nothing to tell, so that nobody looks again because of it.
+  bool renews = !result.changes.empty() || pairs.size() > mapped || made >= from->made_ms + kRenewMs;
+  for (size_t i = 0; i < before.size() && !is_whole; ++i) {
+    renews = renews || now.pairs[i].place != before[i].place;
+  }
   if (is_whole) {
     now.pairs.resize(mapped);
     now.whole_ms = complete;

@@ -21,6 +21,9 @@ constexpr seconds kMaxParkedTime{10};
 constexpr milliseconds kMaxWaitForEnd{1000};
 /// A page that finds nothing for so long ends, so that its caller sees that it goes on.
 constexpr milliseconds kMaxSearch{300};
+/// So long, and until there are so many, transactions are collected for a page.
+constexpr milliseconds kCollect{15};
+constexpr size_t kManyTransactions = 64;
 /// Between two attempts to connect.
 constexpr milliseconds kReconnect{200};
 /// What a row takes in memory beside its bytes, about.
@@ -180,6 +183,7 @@ void HostLog::Keep(Kept transaction, bool too_large, const LogVector& done) {
       base_ = end_;
     } else {
       transaction.bytes += sizeof(Kept);
+      transaction.arrived = Clock::now();
       kept_bytes_ += transaction.bytes;
       kept_.push_back(std::make_shared<const Kept>(std::move(transaction)));
       while (kept_bytes_ > kMaxBytes) {
@@ -208,6 +212,10 @@ absl::StatusOr<LogPage> HostLog::Read(const DatasetTables& tables, const LogPlac
     if (started_ && from.done.Has(base_) && end_.Has(from.done) && end_.Has(wanted)) {
       ++shared_pages_;
       const auto transactions = KeptBehind(tables, from, limit);
+      const bool few = !transactions.empty() && transactions.size() < kManyTransactions;
+      if (few && transactions.front()->arrived + kCollect > Clock::now()) {
+        return LogPage{.units = {}, .next = from, .at_end = false};
+      }
       const bool all = transactions.empty() || transactions.back() == kept_.back();
       lock.Unlock();
       auto page = MakePage(tables, from, limit, visible, transactions);

@@ -57,6 +57,9 @@ class HostLog {
   ///          for, but not for long.
   /// visible  Transactions behind this place of the host's files may not be committed yet, and come later.
   ///
+  /// What has come only a moment ago is left for the next page, unless it is much: each page costs the
+  /// servers a statement for each shard, and writers would feel it.
+  ///
   /// Errors are those of LogReader, LogSession and PageBuilder.
   absl::StatusOr<LogPage> Read(const DatasetTables& tables, const LogPlace& from, size_t limit,
                                const LogVector& wanted, const FilePlace& visible);
@@ -83,6 +86,7 @@ class HostLog {
     std::vector<Rows> rows;
     std::vector<std::string> statements;
     size_t bytes = 0;
+    Clock::time_point arrived;
   };
   /// A connection of somebody who is behind.
   struct Behind {

@@ -35,6 +35,34 @@ bool Shorten(Unit& unit) {
 
 }  // namespace
 
+absl::StatusOr<std::vector<Unit>> UnitValues::Read(std::span<const std::string> keys) {
+  const Space space = dataset_->family.space;
+  const uint32_t mod_shards = space == Space::kMod ? fleet_->mod_shards() : 1;
+  std::map<uint32_t, std::vector<size_t>> by_shard;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const auto shard = ShardOfUnit(kind_, keys[i], mod_shards);
+    if (!shard.ok()) return shard.status();
+    by_shard[*shard].push_back(i);
+  }
+  std::vector<uint32_t> shards;
+  for (const auto& [shard, places] : by_shard) shards.push_back(shard);
+  std::vector<Unit> units(keys.size());
+  std::vector<absl::Status> statuses(shards.size());
+  const uint64_t now = WallClockMs();
+  const auto read = [&](size_t i) {
+    statuses[i] = fleet_->Run(space, shards[i], Repeat::kAlways, [&](Connection& connection) -> absl::Status {
+      ReadUnits(connection, dataset_->TableOn(shards[i]), kind_, Visible(*dataset_, connection, now), keys,
+                by_shard.at(shards[i]), units);
+      return absl::OkStatus();
+    });
+  };
+  fleet_->ForEach(space, shards, read);
+  for (const absl::Status& status : statuses) {
+    if (!status.ok()) return status;
+  }
+  return units;
+}
+
 absl::StatusOr<bool> UnitValues::Append(std::span<const LoggedUnit> units,
                                         const std::function<std::string(const LogPlace& after)>& position,
                                         std::vector<UnitChange>& changes) {
@@ -46,12 +74,12 @@ absl::StatusOr<bool> UnitValues::Append(std::span<const LoggedUnit> units,
     for (const LoggedUnit& unit : some) {
       if (places.emplace(unit.key, keys.size()).second) keys.push_back(unit.key);
     }
-    const auto read = reader_.Read(keys, WallClockMs());
+    const auto read = Read(keys);
     if (!read.ok()) return read.status();
     for (const LoggedUnit& logged : some) {
       UnitChange change{.position = {}, .at_ms = logged.at_ms, .unit = (*read)[places[logged.key]]};
       change.unit.key = logged.key;
-      if (shape_ == Shape::kRows) change.more = Shorten(change.unit);
+      if (kind_.shape == Shape::kRows) change.more = Shorten(change.unit);
       const size_t bytes = SizeOf(change.unit);
       if (bytes > left_ && !changes.empty()) return false;
       left_ -= std::min(bytes, left_);

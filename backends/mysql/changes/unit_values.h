@@ -11,7 +11,7 @@
 #include "backends/mysql/changes/page_builder.h"
 #include "backends/mysql/fleet/dataset.h"
 #include "backends/mysql/fleet/fleet.h"
-#include "backends/mysql/units/unit_reader.h"
+#include "backends/mysql/units/units.h"
 
 namespace kvstore::mysql {
 
@@ -21,7 +21,10 @@ class UnitValues {
   /// max_bytes  How many bytes of units the page has, about.
   UnitValues(std::shared_ptr<Fleet> fleet, const DatasetSpec& spec, std::shared_ptr<const Dataset> dataset,
              size_t max_bytes)
-      : shape_(spec.shape), reader_(std::move(fleet), spec, std::move(dataset)), left_(max_bytes) {}
+      : fleet_(std::move(fleet)),
+        dataset_(std::move(dataset)),
+        kind_{.shape = spec.shape, .type = spec.type},
+        left_(max_bytes) {}
 
   /// Appends the units to `changes`. Returns false if the page is full before the last one.
   ///
@@ -31,8 +34,13 @@ class UnitValues {
                               std::vector<UnitChange>& changes);
 
  private:
-  const Shape shape_;
-  MySqlUnitReader reader_;
+  /// Reads units as they are now, hosts in parallel. A unit that is written meanwhile may be read in part as
+  /// it was and in part as it is: that write is another change, which comes later.
+  absl::StatusOr<std::vector<Unit>> Read(std::span<const std::string> keys);
+
+  const std::shared_ptr<Fleet> fleet_;
+  const std::shared_ptr<const Dataset> dataset_;
+  const UnitKind kind_;
   size_t left_;
 };
 

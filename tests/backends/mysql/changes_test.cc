@@ -320,8 +320,9 @@ TEST_F(MySqlChangesTest, AWriteThatWasLoggedAsAStatementIsNoSilentGap) {
   ASSERT_OK(begin);
   ServerOf("r").Run("SET SESSION binlog_format = 'STATEMENT'; INSERT INTO " + TableOf("r") +
                     " VALUES ('r', 'c', 1, 'v')");
-  EXPECT_THAT(store_->ReadChanges("events", begin->token, {}),
-              FailsWith(kFailedPrecondition, "binlog_format"));
+  Replica replica;
+  std::string token = begin->token;
+  EXPECT_THAT(replica.Follow(*store_, "events", token), FailsWith(kFailedPrecondition, "binlog_format"));
   const auto again = store_->ReadChanges("events", kChangesFromNow, {});
   ASSERT_OK(again);
   EXPECT_OK(store_->ReadChanges("events", again->token, {}));
