@@ -46,7 +46,10 @@ struct Settings {
         ->check(CLI::IsMember({"process", "machine"}));
     TakeDuration(command.add_option(
         "--keep-changes-ms", keep_changes_ms,
-        with_default("How long changes are kept for kv changes; 0: they are not recorded", "0")));
+        with_default("How long changes are kept for kv changes; 0: they are not recorded. On MySQL: any "
+                     "value lets the "
+                     "dataset be followed, and the servers say how long they keep binary logs",
+                     "0")));
   }
   DatasetChange ToChange() const {
     return {max_versions, ttl_ms, ParseDurability(durability), keep_changes_ms};

@@ -72,7 +72,7 @@ absl::Status CheckStillOwned(const CatalogContents& contents, const CatalogEntry
 absl::Status CheckKeepsChanges(const DatasetSpec& spec, const Capabilities& capabilities) {
   if (spec.keep_changes_ms == 0 || capabilities.changes) return absl::OkStatus();
   return absl::InvalidArgumentError(fmt::format(
-      "keep_changes_ms: backend '{}' does not keep changes; only embedded ones do, so it must be 0",
+      "keep_changes_ms: backend '{}' does not keep changes; only embedded ones and MySQL do, so it must be 0",
       spec.backend));
 }
 

@@ -3,20 +3,9 @@
 #include <utility>
 
 #include "backend_api/unit_key.h"
-#include "base/thread_number.h"
+#include "base/random_number.h"
 
 namespace kvstore {
-namespace {
-
-/// Returns a number below `limit`, at random enough for choosing reads: a linear congruential generator of
-/// the thread.
-uint32_t RandomBelow(uint32_t limit) {
-  static thread_local uint64_t state = (ThreadNumber() + 1) * 0x9E3779B97F4A7C15;
-  state = state * 6364136223846793005 + 1442695040888963407;
-  return static_cast<uint32_t>(((state >> 32) * limit) >> 32);
-}
-
-}  // namespace
 
 ReadTaps::ReadTaps() : taps_(std::make_shared<const Taps>()) {}
 
@@ -43,7 +32,7 @@ void ReadTaps::Close(std::string_view dataset) {
 std::shared_ptr<ReadTap> ReadTaps::Choose(std::string_view dataset) const {
   const auto taps = taps_.Load();
   const auto found = taps->find(dataset);
-  if (found == taps->end() || RandomBelow(kAll) >= found->second.share) return nullptr;
+  if (found == taps->end() || RandomNumber() % kAll >= found->second.share) return nullptr;
   return found->second.tap;
 }
 

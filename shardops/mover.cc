@@ -9,6 +9,7 @@
 #include <span>
 #include <utility>
 
+#include "backends/mysql/driver/schema.h"
 #include "backends/mysql/driver/statements.h"
 #include "backends/mysql/driver/tables.h"
 #include "base/clock.h"
@@ -235,6 +236,20 @@ absl::Status Mover::CheckMigrations() {
 
 // ---- the copy ----
 
+absl::Status Mover::MakeDatabases() {
+  const auto domain = source_->WithConnection([](mysql::Connection& connection) -> absl::StatusOr<uint64_t> {
+    mysql::Rows rows = connection.Ask("SELECT @@gtid_domain_id");
+    return rows.Next() ? rows.Uint(1) : 0;
+  });
+  if (!domain.ok()) return domain.status();
+  return target_->WithConnection([&](mysql::Connection& connection) {
+    for (const std::string& database : move_.range.Databases()) {
+      mysql::CreateDatabaseOfCopy(connection, database, *domain);
+    }
+    return absl::OkStatus();
+  });
+}
+
 absl::Status Mover::TransitionTo(MoveState state) {
   move_.state = state;
   return SaveMove(fleet_, move_);
@@ -245,6 +260,7 @@ absl::Status Mover::Copy() {
   Channel channel(*target_);
   if (auto status = channel.End(); !status.ok()) return status;
   if (auto status = DropCopies(fleet_, *target_, move_.range); !status.ok()) return status;
+  if (auto status = MakeDatabases(); !status.ok()) return status;
   const auto size = source_->WithConnection([&](mysql::Connection& connection) -> absl::StatusOr<uint64_t> {
     mysql::Rows rows =
         connection.Ask(fmt::format("SELECT COALESCE(SUM(data_length), 0) FROM information_schema.tables "

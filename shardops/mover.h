@@ -38,6 +38,8 @@ class Mover {
   absl::Status CheckTables();
   /// Checks that no dataset of the shards is being migrated.
   absl::Status CheckMigrations();
+  /// Makes the shards' empty databases at the target, whose log says by that where their copies come from.
+  absl::Status MakeDatabases();
   absl::Status Copy();
   absl::Status Follow();
   absl::Status Verify();

@@ -31,6 +31,9 @@ absl::StatusOr<std::unique_ptr<MySqlBackend>> MySqlBackend::Open(mysql::MapSourc
 
 absl::Status MySqlBackend::CreateDataset(const DatasetSpec& spec) {
   if (auto status = mysql::ValidateEngine(spec); !status.ok()) return status;
+  if (spec.keep_changes_ms != 0) {
+    if (auto status = changes_.CheckServers(mysql::SpaceOf(spec.shape)); !status.ok()) return status;
+  }
   const Space space = mysql::SpaceOf(spec.shape);
   return fleet_->OnAllShards(space, [&](const Host& host, uint32_t shard) {
     return fleet_->RunOn(host, {space, shard}, Repeat::kAlways, [&](Connection& connection) -> absl::Status {
@@ -46,6 +49,9 @@ absl::Status MySqlBackend::CreateDataset(const DatasetSpec& spec) {
 
 absl::Status MySqlBackend::AlterDataset(const DatasetSpec& spec) {
   if (auto status = CheckThere(spec); !status.ok()) return status;
+  if (spec.keep_changes_ms != 0) {
+    if (auto status = changes_.CheckServers(mysql::SpaceOf(spec.shape)); !status.ok()) return status;
+  }
   const MutexLock lock(datasets_mutex_);
   if (const auto found = datasets_.find(spec.incarnation); found != datasets_.end())
     found->second->Apply(spec);
@@ -175,6 +181,65 @@ absl::StatusOr<std::unique_ptr<MigrationEndpoint>> MySqlBackend::OpenForMigratio
 
 absl::Status MySqlBackend::CheckNowhereElse(std::span<const Host> others, mysql::EmptyElsewhere empty) {
   return mysql::CheckNowhereElse(*fleet_, others, empty);
+}
+
+// ---- changes ----
+
+namespace {
+
+absl::Status NoConsumersError() {
+  return absl::UnimplementedError(
+      "consumer: datasets on MySQL do not note how far consumers have come, as their binary logs are kept "
+      "for as "
+      "long as the servers are told to; store the token of what was dealt with yourself, and go on with "
+      "--from");
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> MySqlBackend::StartChanges(const DatasetSpec& spec, ChangesFrom from) {
+  return changes_.Start(spec, from);
+}
+
+absl::StatusOr<UnitChanges> MySqlBackend::ReadChanges(const DatasetSpec& spec, std::string_view position,
+                                                      const ChangeLimits& limits) {
+  std::shared_ptr<mysql::Dataset> dataset;
+  {
+    const MutexLock lock(datasets_mutex_);
+    if (const auto found = datasets_.find(spec.incarnation); found != datasets_.end())
+      dataset = found->second;
+  }
+  if (!dataset) {
+    auto opened = OpenDataset(spec);
+    if (!opened.ok()) return opened.status();
+    dataset = *std::move(opened);
+  }
+  return changes_.Read(spec, std::move(dataset), position, limits);
+}
+
+absl::Status MySqlBackend::SetConsumer(const DatasetSpec& /*spec*/, std::string_view /*name*/,
+                                       std::string_view /*position*/) {
+  return NoConsumersError();
+}
+
+absl::StatusOr<std::vector<UnitConsumer>> MySqlBackend::ListConsumers(const DatasetSpec& /*spec*/) {
+  return NoConsumersError();
+}
+
+absl::Status MySqlBackend::DropConsumer(const DatasetSpec& /*spec*/, std::string_view /*name*/) {
+  return NoConsumersError();
+}
+
+void MySqlBackend::Describe(MetricsSink& sink) const {
+  fleet_->Describe(sink);
+  const mysql::Changes::Pages pages = changes_.pages();
+  if (pages.shared + pages.own == 0) return;
+  constexpr std::string_view kName = "kvstore_mysql_change_pages_total";
+  constexpr std::string_view kHelp =
+      "Pages of binary logs for followers: read once for all of them, or by a connection of the follower's "
+      "own";
+  sink.Counter(kName, kHelp, {{"read", "shared"}}, static_cast<double>(pages.shared));
+  sink.Counter(kName, kHelp, {{"read", "own"}}, static_cast<double>(pages.own));
 }
 
 absl::Status MySqlBackend::Init(const mysql::ReadSpecs& datasets, const Progress& progress,

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "backend_api/backend.h"
+#include "backends/mysql/changes/changes.h"
 #include "backends/mysql/fleet/dataset.h"
 #include "backends/mysql/fleet/elsewhere.h"
 #include "backends/mysql/fleet/fleet.h"
@@ -24,8 +25,13 @@ class MySqlBackend : public Backend {
                                                             const mysql::MySqlOptions& options);
 
   Capabilities capabilities() const override {
-    return {
-        .rows = true, .objects = true, .mappings = true, .migration = true, .waits = true, .shards = true};
+    return {.rows = true,
+            .objects = true,
+            .mappings = true,
+            .migration = true,
+            .waits = true,
+            .shards = true,
+            .changes = true};
   }
   /// Makes the dataset's table on every open shard. FAILED_PRECONDITION if a shard's database is missing:
   /// Init makes it.
@@ -40,7 +46,15 @@ class MySqlBackend : public Backend {
   absl::StatusOr<DatasetStats> Stats(const DatasetSpec& spec) override;
   absl::StatusOr<std::unique_ptr<UnitReader>> OpenUnits(const DatasetSpec& spec) override;
   absl::StatusOr<std::unique_ptr<MigrationEndpoint>> OpenForMigration(const DatasetSpec& spec) override;
-  void Describe(MetricsSink& sink) const override { fleet_->Describe(sink); }
+  absl::StatusOr<std::string> StartChanges(const DatasetSpec& spec, ChangesFrom from) override;
+  absl::StatusOr<UnitChanges> ReadChanges(const DatasetSpec& spec, std::string_view position,
+                                          const ChangeLimits& limits) override;
+  /// Consumers with names are not kept here: UNIMPLEMENTED, as of the two that follow.
+  absl::Status SetConsumer(const DatasetSpec& spec, std::string_view name,
+                           std::string_view position) override;
+  absl::StatusOr<std::vector<UnitConsumer>> ListConsumers(const DatasetSpec& spec) override;
+  absl::Status DropConsumer(const DatasetSpec& spec, std::string_view name) override;
+  void Describe(MetricsSink& sink) const override;
 
   /// Makes the databases of all open shards, and in them the tables of `datasets`, unless they are there.
   /// What migrates or moves is left alone. Hosts are worked on in parallel. To be run before the first
@@ -59,11 +73,12 @@ class MySqlBackend : public Backend {
   /// others  hosts that may have shards, in addition to those of the maps.
   absl::Status CheckNowhereElse(std::span<const Host> others, mysql::EmptyElsewhere empty);
 
-  /// The fleet, for tests and benchmarks.
+  /// The fleet, and the stream of changes, for tests and benchmarks.
   mysql::Fleet& fleet() { return *fleet_; }
+  const mysql::Changes& changes() const { return changes_; }
 
  private:
-  explicit MySqlBackend(std::shared_ptr<mysql::Fleet> fleet) : fleet_(std::move(fleet)) {}
+  explicit MySqlBackend(std::shared_ptr<mysql::Fleet> fleet) : fleet_(std::move(fleet)), changes_(fleet_) {}
   /// Asks the first host that answers whether it has the dataset's table. DATA_LOSS if it has not,
   /// FAILED_PRECONDITION if the number of mod shards is another one than when the data was made.
   absl::Status CheckThere(const DatasetSpec& spec);
@@ -71,6 +86,7 @@ class MySqlBackend : public Backend {
   absl::StatusOr<std::shared_ptr<mysql::Dataset>> OpenDataset(const DatasetSpec& spec);
 
   const std::shared_ptr<mysql::Fleet> fleet_;
+  mysql::Changes changes_;
   Mutex datasets_mutex_;
   uint32_t datasets_opened_ ABSL_GUARDED_BY(datasets_mutex_) = 0;  // the last TableFamily::number given
   // By incarnation.

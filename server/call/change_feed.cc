@@ -149,8 +149,8 @@ void ChangeFeed::Watch() {
 }
 
 bool ChangeFeed::HasNews(const Place& place) {
-  // Only embedded engines keep changes, so this waits for no other machine. An error is news, too: the call
-  // ends with it.
+  // Changes of a fleet are read from other machines: one that hangs delays the others' news until its breaker
+  // is open. An error is news, too: the call ends with it.
   const auto page = Read(place.first, place.second);
   return !page.ok() || (*page)->token != place.second;
 }

@@ -87,6 +87,11 @@ void CreateShard(Connection& connection, Space space, uint32_t shard, uint32_t m
                              fmt::arg("comment", fmt::format("{}{}", kModShardsComment, mod_shards))));
 }
 
+void CreateDatabaseOfCopy(Connection& connection, const std::string& database, uint64_t from_domain) {
+  connection.Run(fmt::format(fmt::runtime(kDatabaseSql), fmt::arg("database", Quote(database))) +
+                 fmt::format(" /* {}{} */", kCopyMark, from_domain));
+}
+
 uint32_t ReadModShards(Connection& connection, uint32_t shard) {
   const auto comment = ReadComment(connection, Space::kMod, shard, kClockTable);
   uint32_t count = 0;

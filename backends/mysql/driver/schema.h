@@ -33,6 +33,13 @@ void CreateShard(Connection& connection, Space space, uint32_t shard, uint32_t m
 /// Returns how many mod shards there were when this one was made; 0 if this one is not there.
 uint32_t ReadModShards(Connection& connection, uint32_t shard);
 
+/// The beginning of a comment that a move of shards leaves in the binary log of the pair that gets them,
+/// before it copies them. Behind it stands the gtid_domain_id of the pair that has them. Those who follow
+/// changes (changes/page_builder.h) know by it which log they must have read.
+inline constexpr std::string_view kCopyMark = "kvstore: copied from the pair with the domain ";
+/// Makes a shard's empty database, and leaves that comment.
+void CreateDatabaseOfCopy(Connection& connection, const std::string& database, uint64_t from_domain);
+
 /// Whether the shard's tables on this server were put away (MovedName), because the shard is moving to
 /// another host or has moved there.
 bool HasMoved(Connection& connection, Space space, uint32_t shard);

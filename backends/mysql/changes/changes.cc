@@ -1,0 +1,419 @@
+#include "backends/mysql/changes/changes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <limits>
+#include <numeric>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "backends/mysql/changes/unit_values.h"
+#include "backends/mysql/driver/schema.h"
+#include "backends/mysql/driver/statements.h"
+#include "kvstore_api/call_scope.h"
+
+namespace kvstore::mysql {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// A token that has nothing before it is made anew when the last one is so old, so that it does not become
+/// too old while only other datasets are written.
+constexpr uint64_t kRenewMs = 1000;
+/// For how long a process may not see a new shard map. What is too close to a change of it is refused.
+constexpr uint64_t kMapDelayMs = 600'000;
+/// How long a follower who begins waits until what is in the log is committed.
+constexpr milliseconds kMaxCommit{5000};
+constexpr milliseconds kCommitPoll{5};
+constexpr uint64_t kMsPerSecond = 1000;
+
+/// Returns an error about a setting of a server.
+absl::Status SettingError(const Host& host, std::string_view setting, std::string_view is,
+                          std::string_view must) {
+  return absl::FailedPreconditionError(fmt::format(
+      "{}: is {} at {}, and changes are read from binary logs: {}", setting, is, host.ToString(), must));
+}
+
+std::string WithoutFolder(const std::string& file) { return file.substr(file.find_last_of('/') + 1); }
+
+/// Says which rights the account needs, if the server has refused a statement for want of one.
+absl::Status WithRights(const absl::Status& status) {
+  const std::string message(status.message());
+  if (message.find("(error 1227)") == std::string::npos) return status;
+  return absl::FailedPreconditionError(fmt::format("{}; {}", message, kRightsOfChanges));
+}
+
+absl::Status TooLate(const std::string& why) {
+  return absl::OutOfRangeError(
+      fmt::format("from: some changes behind this token may not be kept any more: {}; begin again with "
+                  "--snapshot",
+                  why));
+}
+
+}  // namespace
+
+// ---- masters ----
+
+void Changes::ForEach(Space space, std::vector<PairNow>& pairs,
+                      const std::function<void(PairNow&, size_t)>& work) {
+  if (pairs.size() == 1) return work(pairs[0], 0);
+  std::vector<uint32_t> shards;
+  for (const PairNow& pair : pairs) shards.push_back(pair.shard);
+  fleet_->ForEach(space, shards, [&](size_t i) { work(pairs[i], i); });
+}
+
+std::vector<Changes::PairNow> Changes::Ask(Space space) {
+  std::vector<PairNow> pairs;
+  std::set<Host> masters;
+  for (const ShardRange& range : fleet_->map(space).ranges()) {
+    if (!masters.insert(range.master).second) continue;
+    pairs.push_back({.pair = {.master = range.master, .slave = range.slave, .domain = {}},
+                     .shard = range.first,
+                     .answer = {}});
+  }
+  ForEach(space, pairs, [&](PairNow& pair, size_t) {
+    pair.answer = AskOne(space, pair);
+    if (pair.answer.status.ok()) pair.pair.domain = pair.answer.domain;
+  });
+  return pairs;
+}
+
+Changes::Answer Changes::AskOne(Space space, const PairNow& pair) {
+  Answer answer;
+  const Host& host = pair.pair.master;
+  answer.status = fleet_->RunOn(
+      host, {.space = space, .shard = {}}, Repeat::kAlways, [&](Connection& connection) -> absl::Status {
+        if (!connection.traits().returning) {
+          return absl::FailedPreconditionError(
+              "keep_changes_ms: the change stream reads the binary logs of MariaDB servers only, and this is "
+              "MySQL");
+        }
+        Rows rows = connection.Ask(
+            fmt::format("SELECT {}, @@global.gtid_binlog_pos, @@global.gtid_domain_id, @@global.log_bin, "
+                        "@@global.binlog_format, @@global.log_bin_compress",
+                        kNowMs));
+        if (!rows.Next()) return absl::InternalError("the server does not say its settings");
+        if (rows.Uint(4) == 0) {
+          return SettingError(host, "log_bin", "OFF",
+                              "set it in the server's configuration, and start it again");
+        }
+        if (rows.Bytes(5) != "ROW") {
+          return SettingError(host, "binlog_format", rows.Bytes(5),
+                              "set it to ROW, in the server's configuration too; connections that are open "
+                              "keep what they have");
+        }
+        if (rows.Uint(6) != 0) return SettingError(host, "log_bin_compress", "ON", "set it to OFF");
+        answer.now_ms = rows.Uint(1);
+        answer.domain = static_cast<uint32_t>(rows.Uint(3));
+        auto end = LogVector::Parse(rows.Bytes(2));
+        if (!end.ok()) return end.status();
+        answer.end = *std::move(end);
+        return absl::OkStatus();
+      });
+  return answer;
+}
+
+absl::Status Changes::CheckServers(Space space) {
+  for (const PairNow& pair : Ask(space)) {
+    if (!pair.answer.status.ok()) return pair.answer.status;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<FilePlace> Changes::Visible(Space space, const PairNow& pair) {
+  return fleet_->RunOn(
+      pair.pair.master, {.space = space, .shard = {}}, Repeat::kAlways,
+      [&](Connection& connection) -> absl::StatusOr<FilePlace> {
+        FilePlace place;
+        Rows rows = connection.Ask("SHOW STATUS LIKE 'Binlog_snapshot_%'");
+        while (rows.Next()) {
+          const std::string name = rows.Bytes(1);
+          if (name == "Binlog_snapshot_file") place.file = WithoutFolder(rows.Bytes(2));
+          if (name == "Binlog_snapshot_position") place.offset = rows.Uint(2);
+        }
+        if (!place.file.empty()) return place;
+        return absl::FailedPreconditionError("the server does not say how far its binary log is committed");
+      });
+}
+
+absl::StatusOr<LogPlace> Changes::AwaitNow(Space space, const PairNow& pair) {
+  FilePlace written;
+  absl::Status status =
+      fleet_->RunOn(pair.pair.master, {.space = space, .shard = {}}, Repeat::kAlways,
+                    [&](Connection& connection) -> absl::Status {
+                      Rows rows = connection.Ask("SHOW MASTER STATUS");
+                      if (!rows.Next()) return absl::FailedPreconditionError("the server has no binary log");
+                      written = {.file = WithoutFolder(rows.Bytes(1)), .offset = rows.Uint(2)};
+                      return absl::OkStatus();
+                    });
+  if (!status.ok()) return WithRights(status);
+  const auto deadline = std::chrono::steady_clock::now() + kMaxCommit;
+  for (;;) {
+    const auto visible = Visible(space, pair);
+    if (!visible.ok()) return visible.status();
+    if (written.IsAtOrBefore(*visible)) break;
+    if (auto over = CheckCall(); !over.ok()) return over;
+    if (std::chrono::steady_clock::now() >= deadline) {
+      return absl::UnavailableError(fmt::format(
+          "{}: commits are waiting, for a slave perhaps (see kv shards status); try again when they go on",
+          pair.pair.master.ToString()));
+    }
+    std::this_thread::sleep_for(kCommitPoll);
+  }
+  return LogPlace{.done = pair.answer.end, .part = {}, .rows = 0, .at_ms = 0};
+}
+
+absl::StatusOr<LogPlace> Changes::Oldest(Space space, const PairNow& pair, uint64_t& since_ms) {
+  const Host& host = pair.pair.master;
+  const auto file = fleet_->RunOn(host, {.space = space, .shard = {}}, Repeat::kAlways,
+                                  [&](Connection& connection) -> absl::StatusOr<std::string> {
+                                    Rows rows = connection.Ask("SHOW BINARY LOGS");
+                                    if (rows.Next()) return rows.Bytes(1);
+                                    return absl::FailedPreconditionError("the server has no binary log");
+                                  });
+  if (!file.ok()) return WithRights(file.status());
+  auto session = LogSession::OpenFile(host, fleet_->options(), *file);
+  if (!session.ok()) return session.status();
+  for (;;) {
+    const auto bytes = (*session)->Next();
+    if (!bytes.ok()) return bytes.status();
+    if (bytes->empty()) {
+      return absl::UnavailableError(
+          fmt::format("{}: {} does not say what is before it", host.ToString(), *file));
+    }
+    const auto event = DecodeEvent(*bytes);
+    if (!event.ok()) return event.status();
+    if (!event->Is(EventType::kGtidList)) continue;
+    const auto list = DecodeGtidList(*event);
+    if (!list.ok()) return list.status();
+    LogPlace place;
+    for (const LogGtid& gtid : *list) {
+      if (!place.done.Has(gtid)) place.done.Add(gtid);
+    }
+    since_ms = list->empty() ? 0 : event->seconds * kMsPerSecond;
+    return place;
+  }
+}
+
+bool Changes::AwaitsMap(Space space, const PairNow& pair, uint32_t shard) {
+  const ShardRange* const range = fleet_->map(space).Find(shard);
+  if (range == nullptr || range->master != pair.pair.master) return false;
+  // The move may also have been undone, or the shard have come back.
+  const auto moved = fleet_->RunOn(
+      pair.pair.master, {.space = space, .shard = shard}, Repeat::kAlways,
+      [&](Connection& connection) -> absl::StatusOr<bool> { return HasMoved(connection, space, shard); });
+  return !moved.ok() || *moved;
+}
+
+std::shared_ptr<HostLog> Changes::LogOf(const PairNow& pair) {
+  const MutexLock lock(mutex_);
+  std::shared_ptr<HostLog>& log = logs_[pair.pair.master];
+  if (!log) log = std::make_shared<HostLog>(pair.pair.master, fleet_->options());
+  return log;
+}
+
+Changes::Pages Changes::pages() const {
+  Pages pages;
+  const MutexLock lock(mutex_);
+  for (const auto& [host, log] : logs_) {
+    pages.shared += log->shared_pages();
+    pages.own += log->own_pages();
+  }
+  return pages;
+}
+
+// ---- positions ----
+
+absl::StatusOr<std::string> Changes::Start(const DatasetSpec& spec, ChangesFrom from) {
+  const Space space = SpaceOf(spec.shape);
+  std::vector<PairNow> pairs = Ask(space);
+  ChangePosition position{.made_ms = std::numeric_limits<uint64_t>::max(), .whole_ms = 0, .pairs = {}};
+  std::vector<absl::StatusOr<LogPlace>> places(pairs.size(), LogPlace());
+  ForEach(space, pairs, [&](PairNow& pair, size_t i) {
+    if (!pair.answer.status.ok()) {
+      places[i] = pair.answer.status;
+      return;
+    }
+    uint64_t since = 0;
+    places[i] = from == ChangesFrom::kNow ? AwaitNow(space, pair) : Oldest(space, pair, since);
+    if (from == ChangesFrom::kNow) LogOf(pair)->Watch(pair.answer.end);
+  });
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    if (!places[i].ok()) return places[i].status();
+    const MappedPair& pair = pairs[i].pair;
+    const uint64_t now = pairs[i].answer.now_ms;
+    position.made_ms = std::min(position.made_ms, now);
+    position.pairs.push_back({.master = pair.master.ToString(),
+                              .slave = pair.slave.ToString(),
+                              .domain = pairs[i].answer.domain,
+                              .complete_ms = from == ChangesFrom::kNow ? now : 0,
+                              .place = *std::move(places[i])});
+  }
+  if (from == ChangesFrom::kNow) position.whole_ms = position.made_ms;
+  return position.Encode();
+}
+
+absl::Status Changes::Resume(Space space, const ChangePosition& position, std::vector<PairNow>& pairs,
+                             ChangePosition& now) {
+  std::vector<MappedPair> mapped;
+  for (const PairNow& pair : pairs) mapped.push_back(pair.pair);
+  const auto matches = MatchPairs(position, mapped);
+  std::vector<bool> known(position.pairs.size(), false);
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    const PairNow& pair = pairs[i];
+    ChangePosition::Pair next;
+    if (matches[i]) {
+      known[*matches[i]] = true;
+      next = position.pairs[*matches[i]];
+    } else {
+      // The pair has got its first shards since. What it has of them is in its log, if that begins before.
+      if (!pair.answer.status.ok()) return pair.answer.status;
+      uint64_t since = 0;
+      auto oldest = Oldest(space, pair, since);
+      if (!oldest.ok()) return oldest.status();
+      if (since != 0 && since + kMapDelayMs > position.made_ms) {
+        return TooLate(fmt::format("{} has shards now, and its binary logs do not go back far enough",
+                                   pair.pair.master.ToString()));
+      }
+      next.place = *std::move(oldest);
+    }
+    next.master = pair.pair.master.ToString();
+    next.slave = pair.pair.slave.ToString();
+    if (pair.pair.domain) next.domain = *pair.pair.domain;
+    now.pairs.push_back(std::move(next));
+  }
+  // What was written to a pair before its last shard was moved away is in its log, and nowhere else.
+  for (size_t i = 0; i < known.size(); ++i) {
+    if (known[i]) continue;
+    pairs.push_back(AskFormer(space, position.pairs[i]));
+    now.pairs.push_back(position.pairs[i]);
+  }
+  return absl::OkStatus();
+}
+
+Changes::PairNow Changes::AskFormer(Space space, const ChangePosition::Pair& pair) {
+  PairNow former;
+  for (const std::string& name : {pair.master, pair.slave}) {
+    const auto host = Host::Parse(name);
+    if (!host.ok()) continue;
+    former.pair.master = *host;
+    // A host that is read-only, as slaves are, refuses: what it has may not be all.
+    former.answer = AskOne(space, former);
+    if (former.answer.status.ok()) return former;
+  }
+  former.answer.status = absl::UnavailableError(
+      fmt::format("from: the pair {} and {} has no shards any more, and what was written there before is to "
+                  "be read from its "
+                  "master, which does not answer: {}; without it, begin again with --snapshot",
+                  pair.master, pair.slave, std::string(former.answer.status.message())));
+  return former;
+}
+
+absl::StatusOr<UnitChanges> Changes::Read(const DatasetSpec& spec, std::shared_ptr<const Dataset> dataset,
+                                          std::string_view position, const ChangeLimits& limits) {
+  const auto from = ChangePosition::Decode(position);
+  if (!from.ok()) return from.status();
+  const Space space = SpaceOf(spec.shape);
+  std::vector<PairNow> pairs = Ask(space);
+  const size_t mapped = pairs.size();  // those behind have no shards any more
+  ChangePosition now{.made_ms = from->made_ms, .whole_ms = from->whole_ms, .pairs = {}};
+  if (auto status = Resume(space, *from, pairs, now); !status.ok()) return status;
+  const std::vector<ChangePosition::Pair> before = now.pairs;
+  DatasetTables tables{.space = space,
+                       .name = dataset->family.name,
+                       .shape = spec.shape,
+                       .type = spec.type,
+                       .domains = {},
+                       .whole_ms = from->whole_ms};
+  for (const ChangePosition::Pair& pair : now.pairs) tables.domains.insert(pair.domain);
+
+  // Who is furthest behind comes first, so that a busy pair does not keep the others back.
+  std::vector<size_t> order(pairs.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return now.pairs[a].complete_ms < now.pairs[b].complete_ms; });
+
+  UnitChanges result{.changes = {}, .position = std::string(position), .complete_until_ms = 0};
+  UnitValues values(fleet_, spec, std::move(dataset), limits.bytes);
+  uint64_t complete = std::numeric_limits<uint64_t>::max();
+  uint64_t made = std::numeric_limits<uint64_t>::max();
+  absl::Status failed;
+  bool is_whole = true;
+  for (const PairNow& pair : pairs) {
+    if (pair.answer.status.ok()) made = std::min(made, pair.answer.now_ms);
+  }
+  for (const size_t i : order) {
+    if (auto over = CheckCall(); !over.ok()) return over;
+    const PairNow& pair = pairs[i];
+    ChangePosition::Pair& mine = now.pairs[i];
+    absl::Status status = pair.answer.status;
+    // A place that has more than the log is of transactions that were lost, which the log says when it is
+    // read.
+    const LogVector& end = pair.answer.end;
+    const bool has_news =
+        status.ok() && (mine.place.part || !mine.place.done.Has(end) || !end.Has(mine.place.done));
+    LogPage page{.units = {}, .next = mine.place, .at_end = true};
+    if (has_news && result.changes.size() >= limits.changes) {
+      is_whole = false;
+      continue;
+    }
+    if (has_news) {
+      tables.awaits_map = [&](uint32_t shard) { return AwaitsMap(space, pair, shard); };
+      const auto visible = Visible(space, pair);
+      auto read = !visible.ok()
+                      ? absl::StatusOr<LogPage>(visible.status())
+                      : LogOf(pair)->Read(tables, mine.place, limits.changes - result.changes.size(),
+                                          pair.answer.end, *visible);
+      if (read.ok()) page = *std::move(read);
+      status = read.status();
+    }
+    // The changes of the other pairs are told while one cannot be reached.
+    if (absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status)) {
+      if (failed.ok()) failed = std::move(status);
+      is_whole = false;
+      continue;
+    }
+    if (!status.ok()) return status;
+    now.made_ms = made;
+    const auto read = values.Append(
+        page.units,
+        [&](const LogPlace& after) {
+          mine.place = after;
+          return now.Encode();
+        },
+        result.changes);
+    if (!read.ok()) return read.status();
+    if (!*read) {
+      // The page has as many bytes as it may have.
+      result.position = result.changes.back().position;
+      return result;
+    }
+    mine.place = page.next;
+    if (page.at_end) {
+      if (i < mapped) LogOf(pair)->Watch(pair.answer.end);
+      mine.complete_ms = pair.answer.now_ms;
+      complete = std::min(complete, pair.answer.now_ms);
+    } else {
+      is_whole = false;
+    }
+  }
+  if (!failed.ok() && result.changes.empty()) return failed;
+  // The position stays the same where there is nothing to tell, so that nobody looks again because of it.
+  bool renews = !result.changes.empty() || pairs.size() > mapped || made >= from->made_ms + kRenewMs;
+  for (size_t i = 0; i < before.size() && !is_whole; ++i) {
+    renews = renews || now.pairs[i].place != before[i].place;
+  }
+  if (is_whole) {
+    now.pairs.resize(mapped);
+    now.whole_ms = complete;
+  }
+  if (renews) result.position = now.Encode();
+  if (is_whole) result.complete_until_ms = complete;
+  return result;
+}
+
+}  // namespace kvstore::mysql

@@ -1,0 +1,304 @@
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "kvstore_api/connect.h"
+#include "shardops/move.h"
+#include "shardops/promote.h"
+#include "tests/shardops/move_fixture.h"
+#include "tests/support/kv_server.h"
+#include "tests/support/processes.h"
+#include "tests/support/random.h"
+#include "tests/support/replica.h"
+
+/// Followers of datasets on MySQL while masters are replaced and shards move: what they have is what the
+/// dataset has.
+namespace kvstore::testing {
+namespace {
+
+constexpr uint64_t kDay = 86'400'000;
+
+/// Two pairs of servers that log rows, with a store and a dataset on the first one.
+class FollowedFleetTest : public ::testing::Test {
+ protected:
+  FollowedFleetTest() {
+    for (MariaDbServer* server : {&first_.a(), &first_.b(), &second_.a(), &second_.b()}) {
+      server->Run("SET GLOBAL binlog_format = 'ROW'");
+    }
+    for (MariaDbServer* server : {&first_.a(), &second_.a()}) {
+      server->Run("GRANT REPLICATION SLAVE, BINLOG MONITOR ON *.* TO kvstore@'127.0.0.1'");
+    }
+    store_ = first_.OpenStore(dir_.path());
+    EXPECT_OK(store_->CreateDataset({.name = "events", .max_versions = 2, .keep_changes_ms = kDay}));
+    EXPECT_OK(store_->CreateDataset(
+        {.name = "pins", .shape = Shape::kObjects, .type = 7, .keep_changes_ms = kDay}));
+    writer_ = std::thread([this] { Write(); });
+  }
+  ~FollowedFleetTest() override {
+    SetFailPointHook(nullptr);
+    StopWriting();
+  }
+
+  void StopWriting() {
+    stop_ = true;
+    if (writer_.joinable()) writer_.join();
+  }
+  void AwaitWrites(uint64_t count) {
+    const uint64_t before = written_;
+    EXPECT_TRUE(Eventually([&] { return written_ > before + count; }));
+  }
+  /// Follows both datasets, through what may fail while hosts change.
+  void Follow() {
+    EXPECT_TRUE(Eventually([&] {
+      absl::Status status = rows_.Follow(*store_, "events", rows_token_, 50);
+      if (status.ok()) status = objects_.Follow(*store_, "pins", objects_token_, 50);
+      EXPECT_TRUE(status.ok() || absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status)) << status;
+      return status.ok();
+    }));
+  }
+  void ExpectEqual() {
+    StopWriting();
+    Follow();
+    const auto rows = Replica::Of(*store_, "events");
+    ASSERT_OK(rows);
+    EXPECT_EQ(rows_.columns.size(), rows->columns.size());
+    EXPECT_TRUE(rows_ == *rows);
+    const auto objects = Replica::Of(*store_, "pins");
+    ASSERT_OK(objects);
+    EXPECT_EQ(objects_.objects.size(), objects->objects.size());
+    EXPECT_TRUE(objects_ == *objects);
+    EXPECT_GT(objects_.objects.size(), 0u);
+  }
+  /// Opens the store again, so that nothing is remembered but the tokens.
+  void Reopen() {
+    StopWriting();
+    store_ = first_.OpenStore(dir_.path());
+    stop_ = false;
+    writer_ = std::thread([this] { Write(); });
+  }
+
+  const TempDir dir_;
+  PairFleet first_;
+  ServerPair second_{2};
+  std::unique_ptr<Router> store_;
+  Replica rows_;
+  Replica objects_;
+  std::string rows_token_;
+  std::string objects_token_;
+
+ private:
+  void Write() {
+    Random random(Seed("followed fleet"));
+    while (!stop_) {
+      const std::string row = fmt::format("r{}", random.Below(200));
+      const std::string value = std::to_string(random.Next());
+      const CellWrite cell{"c", value, std::nullopt};
+      const bool done = random.OneIn(8) ? store_->DeleteRow("events", row, {}).ok()
+                                        : store_->PutRow("events", row, {&cell, 1}, {}).ok();
+      if (random.OneIn(4))
+        store_->CreateObject("pins", fmt::format(R"({{"a": "{}"}})", value), {}).IgnoreError();
+      if (done) ++written_;
+    }
+  }
+
+  std::atomic<bool> stop_{false};
+  std::atomic<uint64_t> written_{0};
+  std::thread writer_;
+};
+
+TEST_F(FollowedFleetTest, ATokenGoesOnAfterPromotions) {
+  AwaitWrites(100);
+  Follow();
+  AwaitWrites(100);
+  ASSERT_OK(shardops::Promote(first_.fleet(), first_.host_b(), {}));
+  AwaitWrites(100);
+  Follow();
+  Reopen();
+  AwaitWrites(100);
+  ASSERT_OK(shardops::Promote(first_.fleet(), first_.host_a(), {}));
+  AwaitWrites(100);
+  ExpectEqual();
+}
+
+TEST_F(FollowedFleetTest, ATokenGoesOnWhenSomeShardsHaveMoved) {
+  AwaitWrites(100);
+  Follow();
+  AwaitWrites(100);
+  for (const shardops::MoveRange& range : {kRows, kIds}) {
+    ASSERT_OK(shardops::MoveShards(first_.fleet(), range, second_.hosts(), {.hold_writes = true}));
+  }
+  AwaitWrites(100);
+  Follow();
+  AwaitWrites(100);
+  // And back, while the token knows both pairs.
+  for (const shardops::MoveRange& range : {kRows, kIds}) {
+    ASSERT_OK(shardops::FinishMove(first_.fleet(), range));
+    ASSERT_OK(shardops::MoveShards(first_.fleet(), range, first_.hosts(), {.hold_writes = true}));
+  }
+  AwaitWrites(100);
+  ExpectEqual();
+}
+
+TEST_F(FollowedFleetTest, NothingIsCompleteBetweenTheSwitchOfAMoveAndItsMap) {
+  AwaitWrites(100);
+  StopWriting();
+  Follow();
+  const uint64_t before = store_->ReadChanges("events", rows_token_, {})->complete_until_ms;
+  EXPECT_GT(before, 0u);
+  int asked = 0;
+  SetFailPointHook([&](std::string_view point) {
+    // The tables were renamed at the old pair, whose log says that; the map does not name the new pair yet.
+    if (point != "move.applied") return;
+    ++asked;
+    for (int i = 0; i < 100; ++i) {
+      const auto page = store_->ReadChanges("events", rows_token_, {});
+      ASSERT_OK(page);
+      EXPECT_TRUE(page->changes.empty());
+      EXPECT_EQ(page->complete_until_ms, 0u);
+    }
+    EXPECT_OK(objects_.Follow(*store_, "pins", objects_token_)) << "none of its shards moves";
+  });
+  ASSERT_OK(shardops::MoveShards(first_.fleet(), kRows, second_.hosts(), {.hold_writes = true}));
+  SetFailPointHook(nullptr);
+  EXPECT_GT(asked, 0);
+  ExpectEqual();
+}
+
+TEST_F(FollowedFleetTest, ATokenGoesOnWhenAllShardsHaveMoved) {
+  constexpr shardops::MoveRange kAllRows{.mod = true, .first = 0, .last = 7};
+  constexpr shardops::MoveRange kAllIds{.mod = false, .first = 0, .last = 7};
+  AwaitWrites(100);
+  Follow();
+  AwaitWrites(100);
+  for (const shardops::MoveRange& range : {kAllRows, kAllIds}) {
+    ASSERT_OK(shardops::MoveShards(first_.fleet(), range, second_.hosts(), {.hold_writes = true}));
+  }
+  AwaitWrites(100);
+  Reopen();
+  AwaitWrites(100);
+  Follow();
+  ASSERT_OK(shardops::Promote(first_.fleet(), second_.host_b(), {}));
+  AwaitWrites(100);
+  ExpectEqual();
+}
+
+TEST_F(FollowedFleetTest, ShardsThatWereAwayMeanwhileAreNoSilentGap) {
+  AwaitWrites(100);
+  Follow();
+  // The token knows nothing of the second pair.
+  ASSERT_OK(shardops::MoveShards(first_.fleet(), kRows, second_.hosts(), {.hold_writes = true}));
+  AwaitWrites(100);
+  ASSERT_OK(shardops::FinishMove(first_.fleet(), kRows));
+  ASSERT_OK(shardops::MoveShards(first_.fleet(), kRows, first_.hosts(), {.hold_writes = true}));
+  StopWriting();
+  EXPECT_THAT(rows_.Follow(*store_, "events", rows_token_, 50),
+              FailsWith(absl::StatusCode::kOutOfRange, "begin again with --snapshot"));
+  EXPECT_OK(objects_.Follow(*store_, "pins", objects_token_, 50)) << "these shards have not moved";
+}
+
+TEST_F(FollowedFleetTest, WhatASlaveHasNotAcknowledgedIsToldWhenItHas) {
+  AwaitWrites(50);
+  Follow();
+  // Commits wait for the slave from now on, though they are in the log.
+  first_.b().Run("STOP SLAVE IO_THREAD");
+  EXPECT_TRUE(Eventually(
+      [&] { return first_.a().Run("SHOW STATUS LIKE 'Rpl_semi_sync_master_clients'").ends_with("\t0\n"); }));
+  const auto waits = [&] {
+    return first_.a().Run(
+               "SELECT COUNT(*) FROM information_schema.processlist WHERE state LIKE 'Waiting for "
+               "semi-sync%'") != "0\n";
+  };
+  EXPECT_TRUE(Eventually(waits));
+  const auto page = store_->ReadChanges("events", rows_token_, {});
+  ASSERT_OK(page);
+  for (const Change& change : page->changes) rows_.Apply(change);
+  rows_token_ = page->token;
+  // What waits is not there, and was not told.
+  const auto there = Replica::Of(*store_, "events");
+  ASSERT_OK(there);
+  EXPECT_TRUE(rows_ == *there);
+  EXPECT_THAT(store_->ReadChanges("events", kChangesFromNow, {}),
+              FailsWith(absl::StatusCode::kUnavailable, "commits are waiting"));
+  first_.b().Run("START SLAVE IO_THREAD");
+  AwaitWrites(50);
+  ExpectEqual();
+}
+
+TEST_F(FollowedFleetTest, KvAndServersTellThemToo) {
+  StopWriting();
+  const TempDir dir;
+  const auto config = (dir / "kv.json").string();
+  first_.WriteConfig(config);
+  const auto kv = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), {KV_PROGRAM, "--config", config});
+    const Output output = RunProgram(words);
+    EXPECT_EQ(output.code, 0) << output.err;
+    return output.out;
+  };
+  kv({"dataset", "create", "clicks", "--max-versions", "2", "--keep-changes-ms", "1d"});
+  kv({"put", "clicks", "user:7", "click=pin:3"});
+  kv({"put", "clicks", "user:8", "click=pin:4"});
+  kv({"delete", "clicks", "user:7", "click"});
+  const auto lines = [](const std::string& text) {
+    std::vector<nlohmann::json> all;
+    std::istringstream stream(text);
+    for (std::string line; std::getline(stream, line);) all.push_back(nlohmann::json::parse(line));
+    return all;
+  };
+  const auto told = lines(kv({"changes", "clicks"}));
+  ASSERT_EQ(told.size(), 4u);
+  EXPECT_TRUE(told.back().contains("complete_until"));
+  const std::string token = told.back()["token"];
+  EXPECT_EQ(told[0]["row"].get<std::string>().substr(0, 5), "user:");
+
+  const auto snapshot = lines(kv({"changes", "clicks", "--snapshot"}));
+  ASSERT_EQ(snapshot.size(), 2u);
+  EXPECT_EQ(snapshot[0]["row"], "user:8");
+  EXPECT_EQ(snapshot[0]["cells"][0]["value"], "pin:4");
+  kv({"put", "clicks", "user:9", "click=pin:5"});
+  const auto since =
+      lines(kv({"changes", "clicks", "--from", snapshot[1]["token"], "--follow", "--limit", "1"}));
+  ASSERT_GE(since.size(), 1u);
+  EXPECT_EQ(since.back()["row"], "user:9");
+
+  KvServer server(KV_PROGRAM, {"--config", config});
+  const auto client = *Connect(server.address());
+  const auto stream = client->WatchChanges("clicks", token);
+  ASSERT_OK(stream);
+  std::vector<std::string> rows;
+  while (rows.size() < 2) {
+    if (rows.size() == 1) {
+      const CellWrite cell{"click", "v", std::nullopt};
+      ASSERT_OK(client->PutRow("clicks", "user:10", {&cell, 1}, {}));
+    }
+    const auto page = (*stream)->Next();
+    ASSERT_OK(page);
+    for (const Change& change : page->changes) rows.push_back(std::get<RowChange>(change.what).row);
+  }
+  EXPECT_EQ(rows.front(), "user:9");
+  EXPECT_EQ(rows.back(), "user:10");
+
+  const Output refused = RunProgram(
+      {KV_PROGRAM, "--config", config, "changes", "clicks", "--consumer", "search", "--from", "now"});
+  EXPECT_NE(refused.code, 0);
+  EXPECT_NE(refused.err.find("store the token"), std::string::npos) << refused.err;
+}
+
+TEST_F(FollowedFleetTest, AnAccountWithoutTheRightsIsToldWhichItNeeds) {
+  StopWriting();
+  first_.a().Run("REVOKE REPLICATION SLAVE, BINLOG MONITOR ON *.* FROM kvstore@'127.0.0.1'");
+  store_ = first_.OpenStore(dir_.path());
+  EXPECT_THAT(store_->ReadChanges("events", kChangesFromBegin, {}),
+              FailsWith(absl::StatusCode::kFailedPrecondition, "BINLOG MONITOR"));
+}
+
+}  // namespace
+}  // namespace kvstore::testing
