@@ -88,11 +88,14 @@ TEST_F(MigrateCommandTest, ARequestOfAnOlderClientIsCarriedOut) {
   EXPECT_EQ(Send(request), Json({{"command", "status"}, {"dataset", "events"}}));
 }
 
-TEST_F(MigrateCommandTest, ACommandThatNoVerbIsGoesAsItIsToTheServerWhichRefusesIt) {
-  for (const Json& command : {Json{{"command", "teleport"}, {"dataset", "events"}},
-                              Json{{"command", "attempt"}, {"dataset", "events"}},
-                              Json{{"command", "start"}, {"dataset", "events"}, {"threads", 1U}},
-                              Json{{"command", "create"}, {"dataset", "events"}, {"threads", "four"}}}) {
+TEST_F(MigrateCommandTest, ACommandThatNoVerbIsGoesAsItIsToTheServer) {
+  for (const Json& command :
+       {Json{{"command", "teleport"}, {"dataset", "events"}},
+        Json{{"command", "attempt"}, {"dataset", "events"}},
+        Json{{"command", "start"}, {"dataset", "events"}, {"threads", 1U}},
+        Json{{"command", "repair"}, {"dataset", "events"}, {"yes", true}},
+        Json{{"command", "cutover"}, {"dataset", "events"}, {"accept_differences", true}},
+        Json{{"command", "create"}, {"dataset", "events"}, {"threads", "four"}}}) {
     const v1::MigrateRequest request = client::MigrateRequestOf(command);
     EXPECT_EQ(request.verb_case(), v1::MigrateRequest::VERB_NOT_SET) << command;
     EXPECT_EQ(Send(request), command);
