@@ -33,7 +33,8 @@ struct DatasetSpec {
   uint64_t ttl_ms = 0;  ///< Rows: a cell expires when now > timestamp + ttl_ms; 0 = never. Other shapes: 0.
   Durability durability = Durability::kProcess;
   /// How long (ms) the changes of the dataset are kept for those who follow it (KVStore::ReadChanges); 0:
-  /// they are not recorded. Only on backends that keep changes: embedded ones.
+  /// they are not recorded. Only on backends that keep changes: embedded ones, and those on MariaDB servers,
+  /// where any other value than 0 lets the dataset be followed for as long as the binary logs are kept.
   uint64_t keep_changes_ms = 0;
   Compression compression = Compression::kLz4;
   uint64_t blob_threshold =

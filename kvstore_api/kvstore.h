@@ -101,6 +101,8 @@ class KVStore {
   /// name   1 to kMaxConsumerNameBytes letters, digits, '_', '-' and '.'. RESOURCE_EXHAUSTED if it is new and
   ///        there are kMaxConsumers.
   /// token  as `from` of ReadChanges, with the same errors.
+  ///
+  /// UNIMPLEMENTED on MySQL, as of the two calls that follow: store the token yourself.
   [[nodiscard]] virtual absl::Status SetConsumer(std::string_view dataset, std::string_view name,
                                                  std::string_view token) = 0;
   /// Returns all of them, by name.

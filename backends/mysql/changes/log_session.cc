@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <mysql.h>
 #include <sys/socket.h>
+#include <unistd.h>
 // It uses what mysql.h declares.
 #include <mariadb_rpl.h>
 
@@ -89,8 +90,14 @@ struct LogSession::Handles {
 };
 
 LogSession::LogSession(const Host& host, std::unique_ptr<Handles> handles, bool checksums)
-    : host_(host.ToString()), handles_(std::move(handles)), checksums_(checksums) {}
-LogSession::~LogSession() = default;
+    : host_(host.ToString()),
+      handles_(std::move(handles)),
+      checksums_(checksums),
+      socket_(::dup(mysql_get_socket(handles_->connection))) {}
+
+LogSession::~LogSession() {
+  if (socket_ >= 0) ::close(socket_);
+}
 
 absl::StatusOr<std::unique_ptr<LogSession>> LogSession::Open(const Host& host, const MySqlOptions& login,
                                                              const LogVector& after, AtEnd at_end) {
@@ -160,8 +167,8 @@ absl::StatusOr<std::string_view> LogSession::Next() {
 }
 
 void LogSession::Stop() {
-  const my_socket socket = mysql_get_socket(handles_->connection);
-  if (socket >= 0) ::shutdown(socket, SHUT_RDWR);
+  // The library may be closing its own descriptor at this moment.
+  if (socket_ >= 0) ::shutdown(socket_, SHUT_RDWR);
 }
 
 }  // namespace kvstore::mysql

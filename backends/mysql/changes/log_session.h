@@ -61,6 +61,7 @@ class LogSession {
   const std::string host_;
   const std::unique_ptr<Handles> handles_;
   const bool checksums_;
+  const int socket_;  // a descriptor of its own of the connection, for Stop
 };
 
 }  // namespace kvstore::mysql

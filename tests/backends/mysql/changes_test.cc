@@ -257,6 +257,28 @@ TEST_F(MySqlChangesTest, ASnapshotAndWhatFollowsHaveNoHoleInBetween) {
   }
 }
 
+TEST_F(MySqlChangesTest, WhatIsOnMyRocksIsToldOnceItIsThere) {
+  Create({.name = "rows", .max_versions = 1, .engine = "myrocks"});
+  std::atomic<bool> stop{false};
+  std::atomic<uint64_t> written{0};
+  std::vector<std::thread> writers;
+  for (int writer = 0; writer < 3; ++writer) {
+    writers.emplace_back([&, writer] {
+      for (int i = 0; !stop; ++i) {
+        EXPECT_OK(Put("rows", fmt::format("r{}-{}", writer, i % 50), "c", std::to_string(i)));
+        ++written;
+      }
+    });
+  }
+  Replica replica;
+  std::string token;
+  while (written < 1'000) Follow("rows", replica, token);
+  stop = true;
+  for (std::thread& writer : writers) writer.join();
+  Follow("rows", replica, token);
+  ExpectEqual("rows", replica);
+}
+
 TEST_F(MySqlChangesTest, WhoIsTooLateIsTold) {
   Create({.name = "rows"});
   ASSERT_OK(Put("rows", "r", "c", "1"));
