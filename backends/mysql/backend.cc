@@ -234,12 +234,14 @@ void MySqlBackend::Describe(MetricsSink& sink) const {
   fleet_->Describe(sink);
   const mysql::Changes::Pages pages = changes_.pages();
   if (pages.shared + pages.own == 0) return;
-  constexpr std::string_view kName = "kvstore_mysql_change_pages_total";
-  constexpr std::string_view kHelp =
-      "Pages of binary logs for followers: read once for all of them, or by a connection of the follower's "
-      "own";
-  sink.Counter(kName, kHelp, {{"read", "shared"}}, static_cast<double>(pages.shared));
-  sink.Counter(kName, kHelp, {{"read", "own"}}, static_cast<double>(pages.own));
+  const auto tell = [&](const char* read, uint64_t count) {
+    sink.Counter("kvstore_mysql_change_pages_total",
+                 "Pages of binary logs for followers: read once for all of them, or by a connection of the "
+                 "follower's own",
+                 {{"read", read}}, static_cast<double>(count));
+  };
+  tell("shared", pages.shared);
+  tell("own", pages.own);
 }
 
 absl::Status MySqlBackend::Init(const mysql::ReadSpecs& datasets, const Progress& progress,

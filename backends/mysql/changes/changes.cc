@@ -6,11 +6,13 @@
 #include <chrono>
 #include <functional>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <set>
 #include <thread>
 #include <utility>
 
+#include "backends/mysql/changes/host_seal.h"
 #include "backends/mysql/changes/unit_values.h"
 #include "backends/mysql/driver/schema.h"
 #include "backends/mysql/driver/statements.h"
@@ -26,6 +28,8 @@ using std::chrono::milliseconds;
 constexpr uint64_t kRenewMs = 1000;
 /// For how long a process may not see a new shard map. What is too close to a change of it is refused.
 constexpr uint64_t kMapDelayMs = 600'000;
+/// Of so many pairs that have no shards any more the logs are read.
+constexpr size_t kMaxFormerPairs = 64;
 /// How long a follower who begins waits until what is in the log is committed.
 constexpr milliseconds kMaxCommit{5000};
 constexpr milliseconds kCommitPoll{5};
@@ -94,7 +98,8 @@ Changes::Answer Changes::AskOne(Space space, const PairNow& pair) {
         }
         Rows rows = connection.Ask(
             fmt::format("SELECT {}, @@global.gtid_binlog_pos, @@global.gtid_domain_id, @@global.log_bin, "
-                        "@@global.binlog_format, @@global.log_bin_compress",
+                        "@@global.binlog_format, @@global.log_bin_compress, @@global.read_only, "
+                        "@@global.gtid_strict_mode",
                         kNowMs));
         if (!rows.Next()) return absl::InternalError("the server does not say its settings");
         if (rows.Uint(4) == 0) {
@@ -107,6 +112,12 @@ Changes::Answer Changes::AskOne(Space space, const PairNow& pair) {
                               "keep what they have");
         }
         if (rows.Uint(6) != 0) return SettingError(host, "log_bin_compress", "ON", "set it to OFF");
+        // The connection may be older than that. The new master has what was written since.
+        if (rows.Uint(7) != 0) {
+          return absl::UnavailableError(
+              fmt::format("{} is read-only: it is not a master, or is about to be demoted", host.ToString()));
+        }
+        if (rows.Uint(8) == 0) return SettingError(host, "gtid_strict_mode", "OFF", "set it to ON");
         answer.now_ms = rows.Uint(1);
         answer.domain = static_cast<uint32_t>(rows.Uint(3));
         auto end = LogVector::Parse(rows.Bytes(2));
@@ -118,8 +129,14 @@ Changes::Answer Changes::AskOne(Space space, const PairNow& pair) {
 }
 
 absl::Status Changes::CheckServers(Space space) {
+  std::map<uint32_t, Host> by_domain;
   for (const PairNow& pair : Ask(space)) {
     if (!pair.answer.status.ok()) return pair.answer.status;
+    const auto [other, is_new] = by_domain.try_emplace(pair.answer.domain, pair.pair.master);
+    if (is_new) continue;
+    return SettingError(
+        pair.pair.master, "gtid_domain_id", fmt::format("{}", pair.answer.domain),
+        fmt::format("{} has the same; give each pair of servers one of its own", other->second.ToString()));
   }
   return absl::OkStatus();
 }
@@ -254,6 +271,7 @@ absl::StatusOr<std::string> Changes::Start(const DatasetSpec& spec, ChangesFrom 
                               .place = *std::move(places[i])});
   }
   if (from == ChangesFrom::kNow) position.whole_ms = position.made_ms;
+  position.seal = SealHosts(position.pairs, Secret());
   return position.Encode();
 }
 
@@ -287,8 +305,18 @@ absl::Status Changes::Resume(Space space, const ChangePosition& position, std::v
     now.pairs.push_back(std::move(next));
   }
   // What was written to a pair before its last shard was moved away is in its log, and nowhere else.
+  const auto former = std::count(known.begin(), known.end(), false);
+  if (former > 0 && !HostsAreSealed(position, Secret())) {
+    return TooLate(
+        "it names servers that have no shards now, and was made by a program with another account");
+  }
+  if (static_cast<size_t>(former) > kMaxFormerPairs) {
+    return TooLate(fmt::format("it names {} pairs of servers that have no shards now; the limit is {}",
+                               former, kMaxFormerPairs));
+  }
   for (size_t i = 0; i < known.size(); ++i) {
     if (known[i]) continue;
+    if (auto over = CheckCall(); !over.ok()) return over;
     pairs.push_back(AskFormer(space, position.pairs[i]));
     now.pairs.push_back(position.pairs[i]);
   }
@@ -322,6 +350,7 @@ absl::StatusOr<UnitChanges> Changes::Read(const DatasetSpec& spec, std::shared_p
   const size_t mapped = pairs.size();  // those behind have no shards any more
   ChangePosition now{.made_ms = from->made_ms, .whole_ms = from->whole_ms, .pairs = {}};
   if (auto status = Resume(space, *from, pairs, now); !status.ok()) return status;
+  now.seal = SealHosts(now.pairs, Secret());
   const std::vector<ChangePosition::Pair> before = now.pairs;
   DatasetTables tables{.space = space,
                        .name = dataset->family.name,
@@ -351,11 +380,9 @@ absl::StatusOr<UnitChanges> Changes::Read(const DatasetSpec& spec, std::shared_p
     const PairNow& pair = pairs[i];
     ChangePosition::Pair& mine = now.pairs[i];
     absl::Status status = pair.answer.status;
-    // A place that has more than the log is of transactions that were lost, which the log says when it is
-    // read.
-    const LogVector& end = pair.answer.end;
-    const bool has_news =
-        status.ok() && (mine.place.part || !mine.place.done.Has(end) || !end.Has(mine.place.done));
+    // A place that is not before the log's end, nor the same, is of transactions that were lost, which the
+    // log says when it is read.
+    const bool has_news = status.ok() && (mine.place.part || mine.place.done != pair.answer.end);
     LogPage page{.units = {}, .next = mine.place, .at_end = true};
     if (has_news && result.changes.size() >= limits.changes) {
       is_whole = false;
@@ -409,6 +436,7 @@ absl::StatusOr<UnitChanges> Changes::Read(const DatasetSpec& spec, std::shared_p
   }
   if (is_whole) {
     now.pairs.resize(mapped);
+    now.seal = SealHosts(now.pairs, Secret());
     now.whole_ms = complete;
   }
   if (renews) result.position = now.Encode();

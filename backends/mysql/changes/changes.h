@@ -86,6 +86,8 @@ class Changes {
   /// Whether the map has a shard at this master, although its tables were put away there by a move.
   bool AwaitsMap(Space space, const PairNow& pair, uint32_t shard);
   std::shared_ptr<HostLog> LogOf(const PairNow& pair);
+  /// With which the names of hosts in tokens are sealed.
+  std::string_view Secret() const { return fleet_->options().password; }
 
   const std::shared_ptr<Fleet> fleet_;
   mutable Mutex mutex_;

@@ -70,9 +70,14 @@ void HostLog::Touch() {
 void HostLog::Watch(const LogVector& end) {
   Touch();
   const MutexLock lock(mutex_);
+  if (started_ && !lost_) return;
+  base_ = end_ = end;
+  kept_.clear();
+  kept_bytes_ = 0;
+  lost_ = false;
+  changed_.notify_all();
   if (started_) return;
   started_ = true;
-  base_ = end_ = end;
   thread_ = std::thread([this] { Run(); });
 }
 
@@ -95,7 +100,7 @@ void HostLog::Run() {
     LogVector after;
     {
       MutexLock lock(mutex_);
-      while (!stopping_ && !IsInUse()) lock.Wait(changed_);
+      while (!stopping_ && (lost_ || !IsInUse())) lock.Wait(changed_);
       if (stopping_) break;
       after = end_;
     }
@@ -121,6 +126,7 @@ void HostLog::Run() {
       spdlog::warn("changes: the binary log of {}: {}", host_.ToString(), std::string(status.message()));
     }
     was_reported = true;
+    if (absl::IsOutOfRange(status)) lost_ = true;
     // Followers read by connections of their own meanwhile, and are told what is wrong.
     lock.WaitUntil(changed_, Clock::now() + kReconnect);
   }
@@ -156,8 +162,13 @@ absl::Status HostLog::ReadOn(LogSession& session) {
         }
         break;
       case LogItem::Kind::kStatement:
-        transaction.bytes += item->statement.size();
-        transaction.statements.push_back(std::move(item->statement));
+        transaction.bytes += item->statement.text.size();
+        too_large = too_large || transaction.bytes > kMaxTransactionBytes;
+        if (too_large) {
+          transaction.statements.clear();
+        } else {
+          transaction.statements.push_back(std::move(item->statement));
+        }
         break;
       case LogItem::Kind::kCommit:
         transaction.end = std::move(item->end);
@@ -205,11 +216,12 @@ absl::StatusOr<LogPage> HostLog::Read(const DatasetTables& tables, const LogPlac
     MutexLock lock(mutex_);
     // Who is behind the end has read what the thread is about to read.
     const auto deadline = Clock::now() + kMaxWaitForEnd;
-    while (started_ && !stopping_ && from.done.Has(base_) && !(end_.Has(from.done) && end_.Has(wanted))) {
+    while (started_ && !lost_ && !stopping_ && from.done.Has(base_) &&
+           !(end_.Has(from.done) && end_.Has(wanted))) {
       if (Clock::now() >= deadline) break;
       lock.WaitUntil(changed_, deadline);
     }
-    if (started_ && from.done.Has(base_) && end_.Has(from.done) && end_.Has(wanted)) {
+    if (started_ && !lost_ && end_.Has(from.done) && end_.Has(wanted) && IsKept(from.done)) {
       ++shared_pages_;
       const auto transactions = KeptBehind(tables, from, limit);
       const bool few = !transactions.empty() && transactions.size() < kManyTransactions;
@@ -228,6 +240,18 @@ absl::StatusOr<LogPage> HostLog::Read(const DatasetTables& tables, const LogPlac
   auto page = ReadBehind(tables, from, limit, visible);
   if (!page.ok()) return AtPlace(page.status());
   return page;
+}
+
+bool HostLog::IsKept(const LogVector& place) const {
+  if (!place.Has(base_)) return false;
+  for (const auto& [domain, gtid] : place.last()) {
+    if (base_.EndsWith(gtid)) continue;
+    const auto found = std::find_if(kept_.rbegin(), kept_.rend(), [&](const auto& transaction) {
+      return transaction->gtid.domain == gtid.domain && transaction->gtid.sequence <= gtid.sequence;
+    });
+    if (found == kept_.rend() || (*found)->gtid != gtid) return false;
+  }
+  return true;
 }
 
 std::vector<std::shared_ptr<const HostLog::Kept>> HostLog::KeptBehind(const DatasetTables& tables,
@@ -258,9 +282,9 @@ absl::StatusOr<LogPage> HostLog::MakePage(const DatasetTables& tables, const Log
     if (!transaction->end.IsAtOrBefore(visible)) return made(true);
     if (page.full()) return made(false);
     page.Begin(transaction->gtid, transaction->at_ms);
-    for (const std::string& statement : transaction->statements) {
+    for (const LoggedStatement& statement : transaction->statements) {
       if (auto status = page.Check(statement, transaction->standalone); !status.ok()) return status;
-      if (page.Holds(statement)) return made(false);
+      if (page.Holds(statement.text)) return made(false);
     }
     for (const Kept::Rows& rows : transaction->rows) {
       const auto added = page.Add(*rows.table, rows.rows);
@@ -355,7 +379,7 @@ absl::StatusOr<LogPage> HostLog::ReadBehind(const DatasetTables& tables, const L
         break;
       case LogItem::Kind::kStatement:
         if (auto status = page.Check(item.statement, item.standalone); !status.ok()) return status;
-        if (page.Holds(item.statement)) {
+        if (page.Holds(item.statement.text)) {
           return LogPage{.units = std::move(page.units()), .next = page.place(), .at_end = false};
         }
         break;

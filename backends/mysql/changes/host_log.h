@@ -84,7 +84,7 @@ class HostLog {
       std::vector<TouchedRow> rows;
     };
     std::vector<Rows> rows;
-    std::vector<std::string> statements;
+    std::vector<LoggedStatement> statements;
     size_t bytes = 0;
     Clock::time_point arrived;
   };
@@ -108,6 +108,9 @@ class HostLog {
   absl::Status ReadOn(LogSession& session);
   void Keep(Kept transaction, bool too_large, const LogVector& done);
   bool IsInUse() const;
+  /// Whether the thread has, or is about to read, what is behind a place. It has not if the place is behind
+  /// transactions that this log does not have: a host that was promoted may lack what was told.
+  bool IsKept(const LogVector& place) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   /// Returns the first transactions that are kept behind a place, enough for a page.
   std::vector<std::shared_ptr<const Kept>> KeptBehind(const DatasetTables& tables, const LogPlace& from,
                                                       size_t limit) const
@@ -129,6 +132,8 @@ class HostLog {
   mutable Mutex mutex_;
   std::condition_variable changed_;
   bool started_ ABSL_GUARDED_BY(mutex_) = false;  // the thread
+  // What is behind end_ is not in the log any more: the thread waits for somebody who is at the end.
+  bool lost_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   LogSession* session_ ABSL_GUARDED_BY(mutex_) = nullptr;  // of the thread
   LogVector base_ ABSL_GUARDED_BY(mutex_);                 // all that is behind it, up to end_, is in kept_

@@ -149,6 +149,7 @@ std::string ChangePosition::Encode() const {
     if (part) AppendGtid(bytes, *pair.place.part);
     for (const auto& [domain, gtid] : pair.place.done.last()) AppendGtid(bytes, gtid);
   }
+  AppendText(bytes, seal);
   return bytes;
 }
 
@@ -180,6 +181,7 @@ absl::StatusOr<ChangePosition> ChangePosition::Decode(std::string_view bytes) {
     for (uint64_t j = 0; j < transactions && reader.ok(); ++j) pair.place.done.Add(reader.Gtid());
     position.pairs.push_back(std::move(pair));
   }
+  position.seal = reader.Text();
   if (!reader.ok() || !reader.empty()) return absl::InvalidArgumentError("from: this is no token of changes");
   return position;
 }

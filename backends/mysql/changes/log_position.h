@@ -22,6 +22,11 @@ class LogVector {
   static absl::StatusOr<LogVector> Parse(std::string_view text);
   std::string ToString() const;
 
+  /// Whether the transaction is the last one of its domain.
+  bool EndsWith(const LogGtid& gtid) const {
+    const auto found = last_.find(gtid.domain);
+    return found != last_.end() && found->second == gtid;
+  }
   /// Whether the transaction, or a later one of its domain, is before this place.
   bool Has(const LogGtid& gtid) const;
   /// Whether all that is before `other` is before this place.
@@ -49,7 +54,7 @@ struct LogPlace {
 ///
 ///   4d 01  varint(made_ms)  varint(whole_ms)  varint(pairs) { text(master) text(slave) varint(domain)
 ///     varint(complete_ms) varint(at_ms) varint(rows)
-///     varint(transactions) { varint(domain) varint(server) varint(sequence) }... }...
+///     varint(transactions) { varint(domain) varint(server) varint(sequence) }... }...  text(seal)
 ///
 /// A text is varint(size) and its bytes. The first transaction is the one of which a part was told, if `rows`
 /// is not 0.
@@ -69,6 +74,7 @@ struct ChangePosition {
   /// All that was acknowledged anywhere before this time is before the position; 0: that was never so.
   uint64_t whole_ms = 0;
   std::vector<Pair> pairs;
+  std::string seal = {};  ///< Vouches for the names of the hosts (host_seal.h).
 
   std::string Encode() const;
   /// OUT_OF_RANGE for a position of another backend, INVALID_ARGUMENT if it does not decode.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -46,10 +47,29 @@ LogItem LogReader::Item(LogItem::Kind kind) const {
   return {.kind = kind, .gtid = gtid_, .standalone = standalone_, .at_ms = at_ms_, .end = place_};
 }
 
+absl::StatusOr<LogItem> LogReader::Begin(const Begun& begun) {
+  gtid_ = begun.gtid;
+  standalone_ = begun.standalone;
+  open_ = true;
+  at_ms_ = begun.at_ms;
+  tables_.clear();
+  if (done_.Has(gtid_)) {
+    // A server that is given a place leaves out what is before it. So this one is out of order, and what a
+    // place is behind is not clear.
+    return absl::OutOfRangeError(
+        fmt::format("gtid_strict_mode: the transaction {}-{}-{} comes behind a later one of its domain; "
+                    "set it to ON at "
+                    "the server",
+                    gtid_.domain, gtid_.server, gtid_.sequence));
+  }
+  return Item(LogItem::Kind::kBegin);
+}
+
 absl::StatusOr<LogItem> LogReader::Next() {
   LogItem item;
   for (;;) {
     if (commit_next_) return Commit();
+    if (begin_next_) return Begin(*std::exchange(begin_next_, std::nullopt));
     const auto bytes = next_();
     if (!bytes.ok()) return bytes.status();
     if (bytes->empty()) return LogItem{.kind = LogItem::Kind::kEnd, .end = place_};
@@ -95,41 +115,51 @@ absl::StatusOr<bool> LogReader::Take(LogEvent& event, LogItem& item) {
     bool standalone = false;
     const auto gtid = DecodeGtid(event, standalone);
     if (!gtid.ok()) return gtid.status();
-    // A transaction without an event that ends it.
-    if (open_) Commit();
-    gtid_ = *gtid;
-    standalone_ = standalone;
-    open_ = true;
-    at_ms_ = event.seconds * kMsOfSecond;
-    tables_.clear();
-    if (done_.Has(gtid_)) {
-      // A server that is given a place leaves out what is before it. So this one is out of order, and what a
-      // place is behind is not clear.
-      return absl::OutOfRangeError(
-          fmt::format("gtid_strict_mode: the transaction {}-{}-{} comes behind a later one of its domain; "
-                      "set it to ON at "
-                      "the server",
-                      gtid_.domain, gtid_.server, gtid_.sequence));
+    const Begun begun{.gtid = *gtid, .standalone = standalone, .at_ms = event.seconds * kMsOfSecond};
+    if (open_) {
+      // A transaction without an event that ends it.
+      begin_next_ = begun;
+      item = Commit();
+      return true;
     }
-    item = Item(LogItem::Kind::kBegin);
+    auto begin = Begin(begun);
+    if (!begin.ok()) return begin.status();
+    item = *std::move(begin);
     return true;
   }
   if (!open_) return false;
+  if (event.Is(EventType::kExecuteLoad)) {
+    auto statement = DecodeQuery(event);
+    if (!statement.ok()) return statement.status();
+    item = Item(LogItem::Kind::kStatement);
+    item.statement = *std::move(statement);
+    return true;
+  }
+  if (event.Is(EventType::kXaPrepare)) {
+    const bool wanted = std::any_of(tables_.begin(), tables_.end(),
+                                    [](const auto& table) { return table.second != nullptr; });
+    if (!wanted) return false;
+    return absl::FailedPreconditionError(
+        "XA: a prepared transaction has written to a dataset, and what became of it cannot be followed; "
+        "begin "
+        "again with --snapshot");
+  }
   if (event.Is(EventType::kXid)) {
     commit_next_ = true;
     return false;
   }
   if (event.Is(EventType::kQuery)) {
-    const auto text = DecodeQuery(event);
-    if (!text.ok()) return text.status();
-    const bool ends = standalone_ || StartsWith(*text, "COMMIT") ||
-                      (StartsWith(*text, "ROLLBACK") && !StartsWith(*text, "ROLLBACK TO"));
+    auto statement = DecodeQuery(event);
+    if (!statement.ok()) return statement.status();
+    const std::string_view text = statement->text;
+    const bool ends = standalone_ || StartsWith(text, "COMMIT") ||
+                      (StartsWith(text, "ROLLBACK") && !StartsWith(text, "ROLLBACK TO"));
     commit_next_ = ends;
-    const bool says_nothing = (ends && !standalone_) || StartsWith(*text, "BEGIN") ||
-                              StartsWith(*text, "SAVEPOINT") || StartsWith(*text, "ROLLBACK TO");
+    const bool says_nothing = (ends && !standalone_) || StartsWith(text, "BEGIN") ||
+                              StartsWith(text, "SAVEPOINT") || StartsWith(text, "ROLLBACK TO");
     if (says_nothing) return false;
     item = Item(LogItem::Kind::kStatement);
-    item.statement = std::string(*text);
+    item.statement = *std::move(statement);
     return true;
   }
   if (event.Is(EventType::kTableMap)) {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,7 +40,7 @@ struct LogItem {
   FilePlace end;  ///< Behind the event.
   std::shared_ptr<const LoggedTable> table;
   std::vector<TouchedRow> rows;
-  std::string statement;
+  LoggedStatement statement;
 };
 
 /// Makes transactions, and the rows that they touched, of the events of a log. Externally synchronised.
@@ -65,7 +66,15 @@ class LogReader {
   const LogVector& done() const { return done_; }
 
  private:
+  /// A transaction whose beginning was read, and is to be told next.
+  struct Begun {
+    LogGtid gtid;
+    bool standalone = false;
+    uint64_t at_ms = 0;
+  };
+
   absl::StatusOr<bool> Take(LogEvent& event, LogItem& item);
+  absl::StatusOr<LogItem> Begin(const Begun& begun);
   absl::StatusOr<bool> TakeRows(const LogEvent& event, LogItem& item);
   LogItem Commit();
   LogItem Item(LogItem::Kind kind) const;
@@ -77,6 +86,7 @@ class LogReader {
   FilePlace place_;
   bool open_ = false;  // within a transaction
   bool standalone_ = false;
+  std::optional<Begun> begin_next_;
   bool commit_next_ = false;  // the transaction is complete; to be told next
   LogGtid gtid_;
   uint64_t at_ms_ = 0;

@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <charconv>
+#include <functional>
 #include <utility>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "backend_api/unit_key.h"
 #include "backends/mysql/driver/schema.h"
 #include "idgen/object_id.h"
@@ -39,6 +42,47 @@ std::string KeyOf(const DatasetTables& tables, uint32_t shard, const TouchedRow&
 
 bool Contains(std::string_view text, const std::string& part) {
   return text.find(part) != std::string_view::npos;
+}
+
+bool IsOfWord(char c) {
+  return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '$' || c == '-';
+}
+
+/// Calls `found` with each word of a statement, be it a name, a keyword or a part of a value, until that
+/// returns true; returns whether it has.
+bool AnyWord(std::string_view statement, const std::function<bool(std::string_view)>& found) {
+  for (size_t at = 0; at < statement.size();) {
+    size_t end = at;
+    while (end < statement.size() && IsOfWord(statement[end])) ++end;
+    if (end > at && found(statement.substr(at, end - at))) return true;
+    at = end + 1;
+  }
+  return false;
+}
+
+bool HasWord(std::string_view statement, std::string_view word) {
+  return AnyWord(statement, [&](std::string_view other) {
+    return absl::EqualsIgnoreCase({other.data(), other.size()}, {word.data(), word.size()});
+  });
+}
+
+/// Whether a statement may be about a dataset's tables: it has their name as a word, and names the database
+/// of a shard, or is in one. "hairpins" is not about "pins", nor is a table of that name in another database.
+bool Names(const DatasetTables& tables, const LoggedStatement& statement) {
+  const auto is_shard = [&](std::string_view database) {
+    // "mod00017_moved" has what a move has put away.
+    constexpr std::string_view kMoved = "_moved";
+    if (database.ends_with(kMoved)) database.remove_suffix(kMoved.size());
+    LoggedTable table;
+    table.database = std::string(database);
+    return table.Shard(tables.space).has_value();
+  };
+  const auto is_table = [&](std::string_view word) {
+    const size_t dollar = word.find('$');
+    return word.substr(0, dollar) == tables.name || word == tables.name;
+  };
+  const bool has_name = AnyWord(statement.text, is_table) || Contains(statement.text, Quote(tables.name));
+  return has_name && (is_shard(statement.database) || AnyWord(statement.text, is_shard));
 }
 
 /// For how long the clocks of servers may differ.
@@ -89,7 +133,8 @@ absl::StatusOr<size_t> PageBuilder::Add(const LoggedTable& table, std::span<cons
   return rows.size();
 }
 
-absl::Status PageBuilder::Check(std::string_view statement, bool standalone) const {
+absl::Status PageBuilder::Check(const LoggedStatement& logged, bool standalone) const {
+  const std::string_view statement = logged.text;
   if (const size_t at = statement.find(kCopyMark); at != std::string_view::npos && standalone) {
     uint32_t domain = 0;
     const std::string_view number = statement.substr(at + kCopyMark.size());
@@ -104,7 +149,7 @@ absl::Status PageBuilder::Check(std::string_view statement, bool standalone) con
                       domain));
     }
   }
-  if (!Contains(statement, tables_.name)) return absl::OkStatus();
+  if (!Names(tables_, logged)) return absl::OkStatus();
   if (!standalone) {
     return absl::FailedPreconditionError(
         fmt::format("binlog_format: a write to '{}' was logged as a statement, which does not say what it "
@@ -114,8 +159,7 @@ absl::Status PageBuilder::Check(std::string_view statement, bool standalone) con
   }
   const bool migrated = Contains(statement, Quote(tables_.name + "$away")) ||
                         Contains(statement, Quote(tables_.name + "$r$away"));
-  const bool truncated =
-      statement.size() > 8 && (statement.starts_with("TRUNCATE") || statement.starts_with("truncate"));
+  const bool truncated = HasWord(statement, "truncate");
   if (migrated || truncated) {
     return absl::OutOfRangeError(
         fmt::format("from: the dataset '{}' was {} since; begin again with --snapshot", tables_.name,

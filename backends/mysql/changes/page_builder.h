@@ -60,11 +60,11 @@ class PageBuilder {
   void Resume(const LogGtid& gtid) { gtid_ = gtid; }
   /// Adds rows, as many as the page takes; returns how many were dealt with.
   absl::StatusOr<size_t> Add(const LoggedTable& table, std::span<const TouchedRow> rows);
-  /// Checks a statement that is no row event. OUT_OF_RANGE if the dataset's tables were exchanged by it, so
-  /// that the log does not tell what has changed; or if it begins to copy shards from a pair (CopyMark) whose
-  /// log the follower does not read. FAILED_PRECONDITION if it is a write that should have been
-  /// logged as rows.
-  absl::Status Check(std::string_view statement, bool standalone) const;
+  /// Checks a statement that is no row event. One that does not name the dataset's table in a shard's
+  /// database is not looked at. OUT_OF_RANGE if the dataset's tables were exchanged by it, so that the log
+  /// does not tell what has changed; or if it begins to copy shards from a pair (CopyMark) whose log the
+  /// follower does not read. FAILED_PRECONDITION if it is a write that should have been logged as rows.
+  absl::Status Check(const LoggedStatement& logged, bool standalone) const;
   /// Whether nothing behind a statement may be told yet: it puts the dataset's tables of a shard away, and
   /// DatasetTables::awaits_map says that the map does not know.
   bool Holds(std::string_view statement) const;

@@ -13,6 +13,7 @@ constexpr size_t kEventHeaderBytes = 19;
 /// In the flags of an event kGtid: no commit follows.
 constexpr uint8_t kStandaloneFlag = 1;
 /// What stands in an event kQuery before the status, the database and the text.
+constexpr size_t kLoadHeaderBytes = 4 + 4 + 4 + 1;
 constexpr size_t kQueryHeaderBytes = 13;
 
 // Types of columns, as the protocol numbers them.
@@ -221,17 +222,21 @@ absl::StatusOr<std::string> DecodeRotate(const LogEvent& event, uint64_t& offset
   return std::string(name);
 }
 
-absl::StatusOr<std::string_view> DecodeQuery(const LogEvent& event) {
+absl::StatusOr<LoggedStatement> DecodeQuery(const LogEvent& event) {
   Taker taker(event.body);
   taker.Bytes(8);  // thread, duration
   const uint64_t database = taker.Uint(1);
   taker.Bytes(2);  // error
   const uint64_t status = taker.Uint(2);
   static_assert(kQueryHeaderBytes == 8 + 1 + 2 + 2);
+  // Which file was loaded, and where the text names it.
+  if (event.Is(EventType::kExecuteLoad)) taker.Bytes(kLoadHeaderBytes);
   taker.Bytes(status);
-  taker.Bytes(database + 1);
+  LoggedStatement statement{.database = std::string(taker.Bytes(database)), .text = {}};
+  taker.Bytes(1);
   if (!taker.ok()) return Malformed("a statement is cut off");
-  return taker.rest();
+  statement.text = std::string(taker.rest());
+  return statement;
 }
 
 std::optional<uint32_t> LoggedTable::Shard(Space space) const {

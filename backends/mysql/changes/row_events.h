@@ -20,6 +20,7 @@ enum class EventType : uint8_t {
   kRotate = 4,
   kFormat = 15,
   kXid = 16,
+  kExecuteLoad = 18,  ///< LOAD DATA that was logged as a statement.
   kTableMap = 19,
   kOldWriteRows = 20,
   kOldDeleteRows = 22,
@@ -28,6 +29,7 @@ enum class EventType : uint8_t {
   kDeleteRows = 25,
   kIncident = 26,
   kHeartbeat = 27,
+  kXaPrepare = 38,
   kGtid = 162,
   kGtidList = 163,
   kEncryption = 164,
@@ -72,8 +74,13 @@ absl::StatusOr<LogGtid> DecodeGtid(const LogEvent& event, bool& standalone);
 absl::StatusOr<std::vector<LogGtid>> DecodeGtidList(const LogEvent& event);
 /// Returns the file that an event kRotate names.
 absl::StatusOr<std::string> DecodeRotate(const LogEvent& event, uint64_t& offset);
-/// Returns the text of an event kQuery.
-absl::StatusOr<std::string_view> DecodeQuery(const LogEvent& event);
+/// A statement in the log.
+struct LoggedStatement {
+  std::string database;  ///< The one that names without a database mean; empty: there is none.
+  std::string text;
+};
+/// Decodes an event kQuery or kExecuteLoad.
+absl::StatusOr<LoggedStatement> DecodeQuery(const LogEvent& event);
 
 /// Which units a table has, by its columns.
 enum class TableForm : uint8_t { kOther, kRows, kObjects, kMappings };

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "backend_api/unit_key.h"
+#include "backends/mysql/changes/host_seal.h"
 #include "backends/mysql/changes/log_position.h"
 #include "backends/mysql/changes/log_reader.h"
 #include "backends/mysql/changes/page_builder.h"
@@ -112,7 +113,7 @@ TEST(LogReader, MakesTransactionsOfEvents) {
             (std::vector<TouchedRow>{{.row = "r", .column = "c"}, {.row = "s", .column = "c"}}));
   EXPECT_EQ((*items)[4].end.offset, 500u);
   EXPECT_EQ((*items)[4].gtid, (LogGtid{.domain = 1, .server = 1, .sequence = 5}));
-  EXPECT_EQ((*items)[6].statement, "DROP TABLE x");
+  EXPECT_EQ((*items)[6].statement.text, "DROP TABLE x");
 }
 
 TEST(LogReader, RefusesWhatItCannotTell) {
@@ -179,19 +180,48 @@ TEST(PageBuilder, GoesOnInTheMiddleOfATransaction) {
   EXPECT_EQ(place.part, std::nullopt);
 }
 
+TEST(LogReader, ATransactionWithoutAnEndIsCompleteWhereTheNextBegins) {
+  const std::vector<std::string> events = {MadeGtid(1, 5), MadeGtid(1, 6), MadeXid()};
+  size_t next = 0;
+  LogReader reader(
+      [&]() -> absl::StatusOr<std::string_view> {
+        return next < events.size() ? std::string_view(events[next++]) : std::string_view();
+      },
+      {}, [](const LoggedTable&) { return true; }, false);
+  std::vector<std::pair<Kind, uint64_t>> told;
+  for (;;) {
+    const auto item = reader.Next();
+    ASSERT_OK(item);
+    if (item->kind == Kind::kEnd) break;
+    told.emplace_back(item->kind, item->gtid.sequence);
+  }
+  EXPECT_EQ(told, (std::vector<std::pair<Kind, uint64_t>>{
+                      {Kind::kBegin, 5}, {Kind::kCommit, 5}, {Kind::kBegin, 6}, {Kind::kCommit, 6}}));
+}
+
 TEST(PageBuilder, StatementsThatExchangeATableAreNoSilentGap) {
   const DatasetTables tables{.space = Space::kMod, .name = "events", .shape = Shape::kRows};
   const PageBuilder builder(tables, {}, 1, false);
-  EXPECT_OK(builder.Check("CREATE TABLE `mod00001`.`events` (a INT)", true));
-  EXPECT_OK(builder.Check("RENAME TABLE `mod00001`.`events` TO `mod00001_moved`.`events`", true));
-  EXPECT_OK(builder.Check("TRUNCATE `mod00001`.`others`", true));
-  EXPECT_THAT(builder.Check("CREATE DATABASE `mod00001` /* " + std::string(kCopyMark) + "3 */", true),
+  const auto check = [&](const std::string& text, bool standalone, const std::string& database = "") {
+    return builder.Check({.database = database, .text = text}, standalone);
+  };
+  EXPECT_OK(check("CREATE TABLE `mod00001`.`events` (a INT)", true));
+  EXPECT_OK(check("RENAME TABLE `mod00001`.`events` TO `mod00001_moved`.`events`", true));
+  EXPECT_OK(check("TRUNCATE `mod00001`.`others`", true));
+  EXPECT_THAT(check("CREATE DATABASE `mod00001` /* " + std::string(kCopyMark) + "3 */", true),
               FailsWith(kOutOfRange, "gtid_domain_id 3"));
-  EXPECT_OK(builder.Check("CREATE DATABASE `db00001` /* " + std::string(kCopyMark) + "3 */", true));
-  EXPECT_THAT(builder.Check("RENAME TABLE `mod00001`.`events` TO `mod00001`.`events$away`", true),
+  EXPECT_OK(check("CREATE DATABASE `db00001` /* " + std::string(kCopyMark) + "3 */", true));
+  EXPECT_THAT(check("RENAME TABLE `mod00001`.`events` TO `mod00001`.`events$away`", true),
               FailsWith(kOutOfRange, "migrated"));
-  EXPECT_THAT(builder.Check("TRUNCATE `mod00001`.`events`", true), FailsWith(kOutOfRange, "truncated"));
-  EXPECT_THAT(builder.Check("DELETE FROM `mod00001`.`events`", false),
+  EXPECT_THAT(check("TRUNCATE `mod00001`.`events`", true), FailsWith(kOutOfRange, "truncated"));
+  EXPECT_THAT(check("/* by hand */ Truncate table events", true, "mod00001"),
+              FailsWith(kOutOfRange, "truncated"));
+  for (const char* const other : {"TRUNCATE shop.events", "TRUNCATE mod00001.old_events",
+                                  "TRUNCATE db00001.events", "INSERT INTO shop.notes VALUES ('events')"}) {
+    EXPECT_OK(check(other, true)) << other;
+    EXPECT_OK(check(other, false, "shop")) << other;
+  }
+  EXPECT_THAT(check("DELETE FROM `mod00001`.`events`", false),
               FailsWith(kFailedPrecondition, "binlog_format"));
 }
 
@@ -239,7 +269,7 @@ TEST(ChangePositions, TheirFormIsFixed) {
                              .rows = 7,
                              .at_ms = 900};
   const std::string bytes = position.Encode();
-  EXPECT_EQ(bytes, FromHex("4d01e807a00601016101620105840707020102ad020102ac02"));
+  EXPECT_EQ(bytes, FromHex("4d01e807a00601016101620105840707020102ad020102ac0200"));
   const auto decoded = ChangePosition::Decode(bytes);
   ASSERT_OK(decoded);
   EXPECT_EQ(*decoded, position);
@@ -247,6 +277,20 @@ TEST(ChangePositions, TheirFormIsFixed) {
     EXPECT_THAT(ChangePosition::Decode(bytes.substr(0, size)), FailsWith(kInvalid, "no token"));
   }
   EXPECT_THAT(ChangePosition::Decode(std::string(20, '\0')), FailsWith(kOutOfRange, "another backend"));
+}
+
+TEST(ChangePositions, NobodyElseCanNameHosts) {
+  ChangePosition position{.made_ms = 1, .whole_ms = 0, .pairs = {PairOf("a", "b", 1), PairOf("c", "d", 2)}};
+  EXPECT_FALSE(HostsAreSealed(position, "secret"));
+  position.seal = SealHosts(position.pairs, "secret");
+  const auto decoded = ChangePosition::Decode(position.Encode());
+  ASSERT_OK(decoded);
+  EXPECT_TRUE(HostsAreSealed(*decoded, "secret"));
+  EXPECT_FALSE(HostsAreSealed(*decoded, "guess"));
+  position.pairs[1].place.at_ms = 7;
+  EXPECT_TRUE(HostsAreSealed(position, "secret")) << "only the names are vouched for";
+  position.pairs[1].master = "elsewhere";
+  EXPECT_FALSE(HostsAreSealed(position, "secret"));
 }
 
 TEST(ChangePositions, PairsAreFoundAfterPromotionsAndReplacements) {

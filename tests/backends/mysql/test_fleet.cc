@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
@@ -32,7 +33,12 @@ TestFleet::TestFleet(const std::vector<std::string>& arguments) {
     all = {"--plugin-maturity=unknown", "--plugin-load-add=ha_rocksdb", "--rocksdb-large-prefix=1"};
   }
   all.insert(all.end(), arguments.begin(), arguments.end());
-  for (auto& server : servers_) server = std::make_unique<MariaDbServer>(all);
+  const bool logs = std::find(all.begin(), all.end(), "--log-bin=binlog") != all.end();
+  for (size_t i = 0; i < servers_.size(); ++i) {
+    std::vector<std::string> of_one = all;
+    if (logs) of_one.push_back("--gtid-domain-id=" + std::to_string(i + 1));
+    servers_.at(i) = std::make_unique<MariaDbServer>(of_one);
+  }
   WriteMaps(server(0).address(), server(1).address());
 }
 

@@ -19,7 +19,8 @@ class TestFleet {
  public:
   static constexpr uint32_t kShards = 16;
 
-  /// Starts the servers. Those of MariaDB have MyRocks too. `arguments` as in MariaDbServer.
+  /// Starts the servers. Those of MariaDB have MyRocks too. `arguments` as in MariaDbServer; servers with a
+  /// binary log get a gtid_domain_id of their own.
   explicit TestFleet(const std::vector<std::string>& arguments);
 
   MariaDbServer& server(size_t i) { return *servers_.at(i); }
