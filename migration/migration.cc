@@ -106,9 +106,12 @@ absl::StatusOr<DeadlineMutex::Guard> Migration::LockChanges() {
 absl::Status Migration::Save(const Record& record) {
   const std::string text = Encode(record);
   int64_t version = 0;
+  uint64_t tried_epoch = 0;
   {
     const MutexLock lock(mutex_);
     version = version_;
+    tried_epoch = std::max(tried_epoch_, record_.epoch);
+    tried_epoch_ = std::max(tried_epoch, record.epoch);
   }
   const auto keep_version = [&] {
     const MutexLock lock(mutex_);
@@ -139,8 +142,9 @@ absl::Status Migration::Save(const Record& record) {
     if (!stored.ok()) return stored.status();
     written = stored->text == text;
     const auto there = Decode(stored->text);
-    const bool mine =
-        there.ok() && there->owner == catalog.self() && there->incarnation == names_.incarnation;
+    // A repair, or another worker of this process, may have stored a record of a later epoch.
+    const bool mine = there.ok() && there->owner == catalog.self() &&
+                      there->incarnation == names_.incarnation && there->epoch <= tried_epoch;
     if (!written && !mine) return status;
     version = stored->version;
     return absl::OkStatus();
@@ -522,9 +526,7 @@ absl::StatusOr<bool> Migration::ActOnWanted(const Record& now) {
             asked, [leaves](Record& record) { record.wanted = leaves ? Wanted::kCancel : Wanted::kNothing; });
         break;
       }
-      status = ActOnRequest(
-          asked, [](Record& record) { record.phase = Phase::kCutover; },
-          fmt::format("cutover to '{}' begins", now.on_target ? now.source : now.target));
+      status = BeginCutover(asked, now.on_target ? now.source : now.target);
       break;
     case Wanted::kFinish:
       if (!now.on_target) {
