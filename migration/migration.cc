@@ -111,7 +111,6 @@ absl::Status Migration::Save(const Record& record) {
     const MutexLock lock(mutex_);
     version = version_;
     tried_epoch = std::max(tried_epoch_, record_.epoch);
-    tried_epoch_ = std::max(tried_epoch, record.epoch);
   }
   const auto keep_version = [&] {
     const MutexLock lock(mutex_);
@@ -129,6 +128,10 @@ absl::Status Migration::Save(const Record& record) {
     return status;
   }
   unsettled_ = true;
+  if (absl::IsUnavailable(status)) {
+    const MutexLock lock(mutex_);
+    tried_epoch_ = std::max(tried_epoch_, record.epoch);
+  }
   // An operator who has gone does not make the worker wait for the catalog once more.
   if (auto left = CheckCall(); !left.ok()) {
     return absl::Status(left.code(), fmt::format("{}; the record may or may not have been stored: {}",
@@ -155,6 +158,10 @@ absl::Status Migration::Save(const Record& record) {
   if (!read.ok() || written) return read;
   status = keeper_.WithCatalog(put);
   if (status.ok()) unsettled_ = false;
+  if (absl::IsUnavailable(status)) {
+    const MutexLock lock(mutex_);
+    tried_epoch_ = std::max(tried_epoch_, record.epoch);
+  }
   keep_version();
   return status;
 }

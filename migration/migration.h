@@ -310,7 +310,7 @@ class Migration {
   std::condition_variable wake_run_;
   Record record_ ABSL_GUARDED_BY(mutex_);        // written by the worker and by operators' requests
   int64_t version_ ABSL_GUARDED_BY(mutex_) = 0;  // the stored record's version
-  // The latest epoch that this worker has tried to store, perhaps with success.
+  // The latest epoch that this worker has tried to store without hearing whether it was.
   uint64_t tried_epoch_ ABSL_GUARDED_BY(mutex_) = 0;
   Throttle throttle_;
   std::atomic<bool> stop_{false};
