@@ -308,22 +308,18 @@ void Repair(const Arguments& args, const Globals& globals) {
   Json answer = OrFail(service.Execute(args.ToJson("repair")));
   const bool done = answer.value("done", false);
   const bool goes_on = done && (args.wait || service.embedded());
-  const bool well = answer["decisions"].empty() && (done || answer["steps"].empty());
+  const std::string problem = RepairProblem(answer);
   if (globals.json) {
     Json line = answer;
-    line["ok"] = well;
+    line["ok"] = problem.empty();
+    if (goes_on) line["status"] = Watch(service, args.dataset, globals);
+    if (!problem.empty()) line["problem"] = problem;
     PrintJson(line);
   } else {
     Print("{}", RepairText(answer));
+    if (goes_on) PrintStatus(Watch(service, args.dataset, globals), globals);
   }
-  if (goes_on) PrintStatus(Watch(service, args.dataset, globals), globals);
-  if (well) return;
-  if (!done && !answer["steps"].empty()) {
-    throw Failure{absl::FailedPreconditionError("nothing was changed; say --yes to do it")};
-  }
-  throw Failure{absl::FailedPreconditionError(fmt::format(
-      "{}a person must decide; what and how is said above (docs/runbook.md, 'A migration died badly')",
-      done ? "the rest is not done: " : "nothing was changed: "))};
+  if (!problem.empty()) throw Failure{absl::FailedPreconditionError(problem)};
 }
 
 void AddRepair(CLI::App& group, Globals& globals) {

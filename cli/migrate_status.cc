@@ -117,6 +117,12 @@ std::optional<uint64_t> ParseShare(const std::string& text) {
 
 namespace {
 
+/// " (engine 'myrocks')", or nothing.
+std::string EngineText(const Json& json, const char* field) {
+  const std::string engine = Text(json, field);
+  return engine.empty() ? "" : fmt::format(" (engine '{}')", engine);
+}
+
 /// Returns what one side has, on one line.
 std::string SideText(const Json& side, const std::string& role) {
   if (!side.value("answers", false)) return fmt::format("the {}; it cannot be asked", role);
@@ -135,6 +141,21 @@ std::string SideText(const Json& side, const std::string& role) {
 
 }  // namespace
 
+std::string RepairProblem(const Json& answer) {
+  const bool done = answer.value("done", false);
+  if (!answer["decisions"].empty()) {
+    return fmt::format(
+        "{}a person must decide; what and how is said above (docs/runbook.md, 'A migration died "
+        "badly')",
+        done ? "the rest is not done: " : "nothing was changed: ");
+  }
+  if (done) return "";
+  if (!answer["steps"].empty()) return "nothing was changed; say --yes to do it";
+  if (answer["findings"].empty()) return "";
+  return "nothing was changed: what is wrong is said above, and its worker has not mended it yet; if that "
+         "stays so, see docs/runbook.md, 'A migration died badly'";
+}
+
 std::string RepairText(const Json& answer) {
   std::string out;
   const auto print = [&](const std::string& title, const std::string& text) {
@@ -148,12 +169,15 @@ std::string RepairText(const Json& answer) {
                                           : "none");
   if (answer.contains("catalog")) {
     const std::string other = Text(answer["catalog"], "other_backend");
-    print("catalog", fmt::format("routes clients to '{}'{}", Text(answer["catalog"], "backend"),
-                                 other.empty() ? "" : fmt::format("; the other side is '{}'", other)));
+    print("catalog", fmt::format("routes clients to '{}'{}{}", Text(answer["catalog"], "backend"),
+                                 EngineText(answer["catalog"], "engine"),
+                                 other.empty() ? ""
+                                               : fmt::format("; the other side is '{}'{}", other,
+                                                             EngineText(answer["catalog"], "other_engine"))));
   }
   for (const char* const role : {"source", "target"}) {
     if (!answer.contains(role)) continue;
-    print(Text(answer[role], "backend"), SideText(answer[role], role));
+    print(Text(answer[role], "backend"), SideText(answer[role], role + EngineText(answer[role], "engine")));
   }
   print("truth", Text(answer, "truth").empty() ? "cannot be told" : Text(answer, "truth"));
   const auto list = [&](const char* name, const char* title, const auto& text_of) {
@@ -162,6 +186,7 @@ std::string RepairText(const Json& answer) {
   };
   const bool done = answer.value("done", false);
   list("findings", "found", [](const Json& one) { return one.get<std::string>(); });
+  if (answer.contains("notes")) list("notes", "note", [](const Json& one) { return one.get<std::string>(); });
   list("steps", done ? "done" : "would", [](const Json& one) { return Text(one, "does"); });
   list("decisions", "decide",
        [](const Json& one) { return fmt::format("{}: {}", Text(one, "why"), Text(one, "command")); });

@@ -27,6 +27,9 @@ std::string StatusText(const Json& status);
 /// Returns the share of reads that a percentage such as "1%" or "0.05%" names, in millionths; nothing for
 /// other text.
 std::optional<uint64_t> ParseShare(const std::string& text);
+/// Returns why the exit code of `kv migrate repair` is not 0, given its answer: a person must decide,
+/// something is left to be done, or is wrong and not mended. Empty: all is well.
+std::string RepairProblem(const Json& answer);
 /// Returns the answer to `kv migrate repair`, as lines for a person.
 std::string RepairText(const Json& answer);
 

@@ -22,10 +22,11 @@ constexpr std::array<std::pair<RepairStep, std::string_view>, 5> kStepNames = {{
 
 std::string TextOfStatus(const absl::Status& status) { return std::string(status.message()); }
 
-/// Whether clients can read or write on some partition of the side.
-bool ServesAnywhere(const SideFacts& side) {
-  return side.status.Any(State::kServing) || side.status.Any(State::kFrozen);
+/// Whether clients can read or write on some partition.
+bool ServesAnywhere(const EndpointStatus& status) {
+  return status.Any(State::kServing) || status.Any(State::kFrozen);
 }
+bool ServesAnywhere(const SideFacts& side) { return ServesAnywhere(side.status); }
 
 uint32_t CountOf(const SideFacts& side, State state) {
   const auto found = side.status.partitions.find(state);
@@ -33,14 +34,15 @@ uint32_t CountOf(const SideFacts& side, State state) {
 }
 
 /// "serving on 9 partitions, importing on 7"
-std::string StatesText(const SideFacts& side) {
+std::string StatesText(const EndpointStatus& status) {
   std::string text;
-  for (const auto& [state, count] : side.status.partitions) {
+  for (const auto& [state, count] : status.partitions) {
     text += fmt::format("{}{} on {} partition{}", text.empty() ? "" : ", ", kvstore::Name(state), count,
                         count == 1 ? "" : "s");
   }
   return text.empty() ? "no partitions" : text;
 }
+std::string StatesText(const SideFacts& side) { return StatesText(side.status); }
 
 /// Whether the record's phase is one in which the truth serves and the copy is only kept current.
 bool IsResting(Phase phase) {
@@ -70,6 +72,18 @@ class Examination {
   template <typename... Args>
   void Find(fmt::format_string<Args...> format, Args&&... args) {
     found_.findings.push_back(fmt::format(format, std::forward<Args>(args)...));
+  }
+  template <typename... Args>
+  void Note(fmt::format_string<Args...> format, Args&&... args) {
+    found_.notes.push_back(fmt::format(format, std::forward<Args>(args)...));
+  }
+  /// How a side is called: with its engine where its backend is that of the other side, too.
+  std::string NameOf(const SideFacts& side) const {
+    if (facts_.source.backend != facts_.target.backend) return side.backend;
+    return fmt::format("{} ({})", side.backend, side.engine.empty() ? "default engine" : side.engine);
+  }
+  bool RoutesTo(const SideFacts& side) const {
+    return facts_.entry.spec.backend == side.backend && facts_.entry.spec.engine == side.engine;
   }
   void Do(RepairStep step, std::string text) {
     if (!found_.Has(step)) found_.steps.push_back({step, std::move(text)});
@@ -123,7 +137,15 @@ class Examination {
         "or ZooKeeper was restored from a backup",
         facts_.dataset, other.backend);
     if (!BothAnswer("")) return;
-    if (routed.status.Any(State::kAbsent)) {
+    if (routed.status.Any(State::kAbsent) && other.status.All(State::kServing) && !ServesAnywhere(routed)) {
+      Find(
+          "'{0}', to which the catalog routes clients, is {1}, and '{2}' serves everywhere: the migration "
+          "had "
+          "moved the truth there, and the catalog is older. Do not restore the tables of '{0}' from a "
+          "backup: "
+          "both sides would serve then",
+          NameOf(routed), StatesText(routed), NameOf(other));
+    } else if (routed.status.Any(State::kAbsent)) {
       Find("'{}', to which the catalog routes clients, is {}", routed.backend, StatesText(routed));
       Decide("some of its tables are gone: restore them, then ask again", Command("repair"));
       return;
@@ -138,6 +160,22 @@ class Examination {
           Command("repair"));
       return;
     }
+    if (ServesAnywhere(other) && !other.status.All(State::kServing)) {
+      Find("'{}' serves in part: it is {}; '{}', to which the catalog routes clients, is {}", NameOf(other),
+           StatesText(other), NameOf(routed), StatesText(routed));
+      Decide(
+          "a cutover was cut short while it opened or closed a side, and clients may have written to either: "
+          "docs/runbook.md, 'A migration died badly'",
+          Command("repair"));
+      return;
+    }
+    if (!ServesAnywhere(other) && routed.status.Any(State::kImporting)) {
+      Find("neither side serves, and '{}', to which the catalog routes clients, is {}", NameOf(routed),
+           StatesText(routed));
+      Decide("nobody can say which side has everything: docs/runbook.md, 'A migration died badly'",
+             Command("repair"));
+      return;
+    }
     Record& record = found_.rebuilt;
     record.dataset = facts_.dataset;
     record.incarnation = facts_.entry.spec.incarnation;
@@ -149,12 +187,21 @@ class Examination {
       record.target_engine = target.engine;
     };
     name(routed, other);
-    found_.truth = routed.backend;
-    if (other.status.All(State::kServing)) {
+    found_.truth = NameOf(routed);
+    if (other.status.All(State::kServing) && routed.status.All(State::kAbsent)) {
+      record.on_target = true;
+      record.crossed = true;
+      record.phase = Phase::kFinishing;
+      found_.truth = NameOf(other);
+      Do(RepairStep::kRebuildRecord,
+         fmt::format("make a record by which the migration ends: '{}' serves, and '{}' has nothing left",
+                     NameOf(other), NameOf(routed)));
+      Do(RepairStep::kRouteCatalog, fmt::format("route clients to '{}'", NameOf(other)));
+    } else if (other.status.All(State::kServing)) {
       record.on_target = true;
       record.crossed = true;
       record.phase = Phase::kVerify;
-      found_.truth = other.backend;
+      found_.truth = NameOf(other);
       Do(RepairStep::kRebuildRecord,
          fmt::format(
              "make a record which says that '{}' is the truth, because it serves everywhere, and that both "
@@ -200,7 +247,7 @@ class Examination {
     if (record.phase == Phase::kFinished || record.phase == Phase::kAborted) return;
     const SideFacts& truth = record.on_target ? facts_.target : facts_.source;
     const SideFacts& copy = record.on_target ? facts_.source : facts_.target;
-    found_.truth = truth.backend;
+    found_.truth = NameOf(truth);
     if (facts_.entry.spec.incarnation != record.incarnation) {
       Find("the dataset was dropped, and there is another one of the same name");
       found_.truth.clear();
@@ -222,6 +269,8 @@ class Examination {
     }
     if (both) {
       for (const SideFacts* const side : {&truth, &copy}) ExamineReplaced(*side, side == &facts_.source);
+      // While its worker lives, a step is in any state.
+      if ((IsResting(record.phase) || !works) && !ExamineContradiction(truth, copy)) return;
       if (IsResting(record.phase) && !ExamineResting(truth, copy)) return;
       if (record.phase == Phase::kCutover) ExamineCutover(truth, copy);
     }
@@ -237,7 +286,7 @@ class Examination {
     const size_t bar = verified.find('|');
     if (bar == std::string::npos) return;
     if (side.boot == (source ? verified.substr(0, bar) : verified.substr(bar + 1))) return;
-    Find("a host of '{}' was restarted or replaced since both sides were last found the same{}", side.backend,
+    Note("a host of '{}' was restarted or replaced since both sides were last found the same{}", side.backend,
          side.status.epoch < facts_.record.epoch
              ? fmt::format(
                    "; it knows worker {}, and the record worker {}: it may have come back with older data",
@@ -245,27 +294,55 @@ class Examination {
              : "");
   }
 
+  /// Finds that a worker must not go on as the record says. Returns false if so: then a person must decide.
+  bool ExamineContradiction(const SideFacts& truth, const SideFacts& copy) {
+    // For this a record can be turned.
+    if (IsResting(facts_.record.phase) && copy.status.All(State::kServing) && !ServesAnywhere(truth) &&
+        (RoutesTo(copy) || IsOutdated(facts_.record, truth.status, &copy.status))) {
+      return true;
+    }
+    const std::string why =
+        FindContradiction(facts_.record, facts_.entry.spec.backend, truth.status, &copy.status);
+    if (why.empty()) return true;
+    Find("{}", why);
+    found_.truth.clear();
+    Decide(
+        "no worker goes on with this record, because it could remove or close the side that has everything. "
+        "Put "
+        "the newest record back; or, if that is impossible, save this one and remove it: docs/runbook.md, "
+        "'The "
+        "record of a migration cannot be read'. Without a record this says what both sides have",
+        Command("repair"));
+    return false;
+  }
+
+  /// Finds that the record is an old one. Returns whether it is.
+  bool ExamineAge(const SideFacts& truth, const SideFacts& copy) {
+    const Record& record = facts_.record;
+    const uint64_t newest = std::max(truth.status.epoch, copy.status.epoch);
+    // It says that a cutover was begun before the first side is closed.
+    const bool before_cutover = !record.crossed && truth.status.Any(State::kMoved);
+    if (!before_cutover && !IsOutdated(record, truth.status, &copy.status)) return false;
+    Find(
+        "the record is older than what both sides have: {}; ZooKeeper, or the record, was restored from a "
+        "backup",
+        before_cutover ? fmt::format("it knows of no cutover, and '{}' has moved", NameOf(truth))
+                       : fmt::format("it knows worker {}, and they know worker {}", record.epoch, newest));
+    found_.crossed = ShowsCutover(truth.status, copy.status);
+    return true;
+  }
+
   /// Examines a migration between two steps, both of whose sides answer. Returns false if a person must
   /// decide before a worker may go on.
   bool ExamineResting(const SideFacts& truth, const SideFacts& copy) {
     const Record& record = facts_.record;
-    // A worker stores its epoch in the record before it gives it to a side.
-    const uint64_t newest = std::max(truth.status.epoch, copy.status.epoch);
-    // It says that a cutover was begun before the first side is closed.
-    const bool before_cutover = !record.crossed && truth.status.Any(State::kMoved);
-    const bool outdated = newest > record.epoch || before_cutover;
-    if (outdated) {
-      Find(
-          "the record is older than what both sides have: {}; ZooKeeper, or the record, was restored from a "
-          "backup",
-          before_cutover ? fmt::format("it knows of no cutover, and '{}' has moved", truth.backend)
-                         : fmt::format("it knows worker {}, and they know worker {}", record.epoch, newest));
-    }
+    const bool outdated = ExamineAge(truth, copy);
     if (copy.status.All(State::kServing) && !ServesAnywhere(truth)) {
       Find("'{}' serves everywhere, and '{}', which the record takes for the truth, nowhere: it is {}",
            copy.backend, truth.backend, StatesText(truth));
-      if (outdated || facts_.entry.spec.backend == copy.backend) {
-        found_.truth = copy.backend;
+      if (outdated || RoutesTo(copy)) {
+        found_.truth = NameOf(copy);
+        found_.on_target = !record.on_target;
         Do(RepairStep::kTurnRecord,
            fmt::format(
                "make the record say that '{}' is the truth; both sides are compared before one is changed",
@@ -288,6 +365,7 @@ class Examination {
              Command("resume"));
       return false;
     }
+    if (outdated) CompareAgain("what was written since the record is found");
     if (!truth.status.All(State::kServing)) {
       Find("'{}', which is the truth, does not serve everywhere: it is {}", truth.backend, StatesText(truth));
     }
@@ -329,7 +407,7 @@ class Examination {
 
   void CompareAgain(const char* by_which) {
     // The phases before the comparison lead to it anyway.
-    if (facts_.record.phase == Phase::kBackfill) {
+    if (facts_.record.phase == Phase::kBackfill && !found_.crossed) {
       Do(RepairStep::kResume, ResumeText());
       return;
     }
@@ -342,8 +420,16 @@ class Examination {
     if (facts_.runs_here || facts_.runs_elsewhere) return;
     Find("a cutover from '{}' to '{}' was cut short: '{}' is {}, and '{}' is {}", from.backend, to.backend,
          from.backend, StatesText(from), to.backend, StatesText(to));
-    if (facts_.record.complete || facts_.entry.spec.backend == to.backend || to.status.Any(State::kServing)) {
-      found_.truth = to.backend;
+    const bool outdated = ExamineAge(from, to);
+    if ((facts_.record.complete && !outdated) || RoutesTo(to) || to.status.Any(State::kServing)) {
+      found_.truth = NameOf(to);
+    }
+    if (to.status.Any(State::kAbsent)) {
+      Find("'{}', to which the truth was to move, has no dataset on {} of its partitions", NameOf(to),
+           CountOf(to, State::kAbsent));
+    }
+    if (outdated || to.status.Any(State::kAbsent)) {
+      CompareAgain("what it lacks is found before the next cutover");
     }
   }
 
@@ -357,7 +443,9 @@ class Examination {
     const bool routed = entry.spec.backend == truth.backend && entry.spec.engine == truth.engine;
     if (routed && entry.other_backend == copy.backend && entry.other_engine == copy.engine) return;
     if (!routed) {
-      Find("the catalog routes clients to '{}', which does not serve: they find no side", entry.spec.backend);
+      Find("the catalog routes clients to '{}'{}, which does not serve: they find no side",
+           entry.spec.backend,
+           entry.spec.engine.empty() ? "" : fmt::format(" (engine '{}')", entry.spec.engine));
     } else {
       Find(
           "the catalog does not say that the dataset migrates, so that it could be altered or dropped "
@@ -416,6 +504,83 @@ std::string_view Name(RepairStep step) {
   return "unknown";
 }
 
+bool IsOutdated(const Record& record, const EndpointStatus& truth, const EndpointStatus* copy) {
+  // Before its first worker a record knows no epoch, and the sides may know that of an earlier migration.
+  if (record.phase == Phase::kCreated || record.phase == Phase::kPrepare) return false;
+  return std::max(truth.epoch, copy == nullptr ? 0 : copy->epoch) > record.epoch;
+}
+
+bool ShowsCutover(const EndpointStatus& truth, const EndpointStatus& copy) {
+  return truth.Any(State::kMoved) || copy.Any(State::kMoved) || ServesAnywhere(copy);
+}
+
+std::string FindContradiction(const Record& record, const std::string& routed, const EndpointStatus& truth,
+                              const EndpointStatus* copy) {
+  const std::string& truth_name = record.on_target ? record.target : record.source;
+  const std::string& copy_name = record.on_target ? record.source : record.target;
+  const bool copy_serves = copy != nullptr && ServesAnywhere(*copy);
+  const bool outdated = IsOutdated(record, truth, copy);
+  const auto serves = [&](std::string_view role) {
+    return fmt::format("'{}', which {}, serves: it is {}", copy_name, role, StatesText(*copy));
+  };
+  const auto age = [&](std::string_view what) {
+    return fmt::format(
+        "the record is older than what both sides have, and {}: it knows worker {}, and they know "
+        "worker {}",
+        what, record.epoch, std::max(truth.epoch, copy == nullptr ? 0 : copy->epoch));
+  };
+  switch (record.phase) {
+    case Phase::kFinishing:
+      if (copy_serves) return serves("the record says is to be removed");
+      if (!truth.All(State::kServing)) {
+        return fmt::format(
+            "'{}', which the record says is the only one to stay, does not serve everywhere: it is "
+            "{}",
+            truth_name, StatesText(truth));
+      }
+      return outdated ? age("says that one is to be removed") : "";
+    case Phase::kAborting:
+      // A host of it may have come back as it was before a rollback: then the other side serves beside it,
+      // and the catalog says so.
+      if (copy_serves && !(routed == truth_name && truth.All(State::kServing) && !outdated)) {
+        return serves("the record says is to be removed");
+      }
+      if (record.released) return outdated ? age("says that one is to be removed") : "";
+      if (truth.Any(State::kAbsent)) {
+        return fmt::format("'{}', which the record says is the only one to stay, is {}", truth_name,
+                           StatesText(truth));
+      }
+      if (copy == nullptr && truth.Any(State::kMoved)) {
+        return fmt::format(
+            "'{}', which the record says is the only one to stay, has moved, and '{}' cannot be "
+            "asked",
+            truth_name, copy_name);
+      }
+      return outdated ? age("says that one is to be removed") : "";
+    case Phase::kCutover:
+      if (!outdated) return "";
+      if (copy_serves && (ServesAnywhere(truth) || !copy->All(State::kServing))) {
+        return age(fmt::format("'{}' serves in the middle of the cutover that it describes", copy_name));
+      }
+      if (!copy_serves && !truth.All(State::kServing)) {
+        return age(fmt::format("'{}' does not serve everywhere", truth_name));
+      }
+      return "";
+    case Phase::kBackfill:
+    case Phase::kVerify:
+    case Phase::kReady:
+    case Phase::kReversible:
+      // It would be made anew there, empty, in place of the side that serves.
+      if (copy_serves && truth.Any(State::kAbsent)) {
+        return fmt::format("'{}', which the record takes for the truth, is {}, and '{}' serves", truth_name,
+                           StatesText(truth), copy_name);
+      }
+      return "";
+    default:
+      return "";
+  }
+}
+
 bool Diagnosis::Has(RepairStep step) const {
   return std::any_of(steps.begin(), steps.end(), [step](const Step& one) { return one.step == step; });
 }
@@ -445,10 +610,14 @@ Json ToJson(const RepairFacts& facts, const Diagnosis& diagnosis) {
                {"owner", record.owner},
                {"epoch", record.epoch},
                {"findings", diagnosis.findings},
+               {"notes", diagnosis.notes},
                {"steps", std::move(steps)},
                {"decisions", std::move(decisions)}};
   if (facts.entry_problem.ok()) {
-    json["catalog"] = {{"backend", facts.entry.spec.backend}, {"other_backend", facts.entry.other_backend}};
+    const CatalogEntry& entry = facts.entry;
+    json["catalog"] = {{"backend", entry.spec.backend}, {"other_backend", entry.other_backend}};
+    if (!entry.spec.engine.empty()) json["catalog"]["engine"] = entry.spec.engine;
+    if (!entry.other_engine.empty()) json["catalog"]["other_engine"] = entry.other_engine;
   }
   if (recorded || !facts.source.backend.empty()) {
     json["source"] = SideJson(facts.source, verified, facts.source.boot == record.verified.substr(0, bar));

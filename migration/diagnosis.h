@@ -32,9 +32,11 @@ struct RepairFacts {
   std::string dataset;
   absl::Status record_problem;  ///< NOT_FOUND: there is no record; DATA_LOSS: it cannot be read.
   Record record;                ///< If record_problem is OK.
-  absl::Status entry_problem;   ///< Why the catalog's entry of the dataset is not known.
-  CatalogEntry entry;           ///< If entry_problem is OK.
-  bool runs_here = false;       ///< A worker of this process runs the migration.
+  int64_t version =
+      -1;  ///< The version of the stored record; -1: there is none, or a worker of this process has it.
+  absl::Status entry_problem;  ///< Why the catalog's entry of the dataset is not known.
+  CatalogEntry entry;          ///< If entry_problem is OK.
+  bool runs_here = false;      ///< A worker of this process runs the migration.
   bool runs_elsewhere =
       false;  ///< The process that the record names as the worker's lives, and is another one.
   /// The sides as the record names them. Without a record: as the catalog names them, first the backend that
@@ -54,9 +56,11 @@ enum class RepairStep : uint8_t {
 std::string_view Name(RepairStep step);
 
 struct Diagnosis {
-  /// The backend that has all acknowledged writes, as far as can be told; empty: that cannot be told.
+  /// The backend that has all acknowledged writes, as far as can be told; empty: that cannot be told. With
+  /// its engine, if both sides are the same backend.
   std::string truth;
   std::vector<std::string> findings;  ///< What is not as it should be, each a sentence.
+  std::vector<std::string> notes;     ///< What explains the findings, but is not wrong by itself.
   struct Step {
     RepairStep step = RepairStep::kResume;
     std::string text;  ///< What it does, as a sentence that begins with a verb.
@@ -68,9 +72,26 @@ struct Diagnosis {
   };
   std::vector<Decision> decisions;  ///< What only a person can decide.
   Record rebuilt;                   ///< With kRebuildRecord.
+  bool on_target = false;           ///< With kTurnRecord: whether the target is the truth.
+  /// With kCompareAgain: what both sides have shows that a cutover was begun, whatever the record says.
+  bool crossed = false;
 
   bool Has(RepairStep step) const;
 };
+
+/// Whether a side has seen a later worker than the record knows, so that the record is an old one. A worker
+/// stores its epoch in the record before it gives it to a side.
+bool IsOutdated(const Record& record, const EndpointStatus& truth, const EndpointStatus* copy);
+/// Whether what both sides have shows that a cutover was begun, so that either may have writes which the
+/// other one lacks.
+bool ShowsCutover(const EndpointStatus& truth, const EndpointStatus& copy);
+/// Says why a worker that went on as the record says could remove or close the only side that has all
+/// acknowledged writes; empty: nothing speaks against it.
+///
+/// routed  the backend that the catalog names.
+/// copy    null if it cannot be asked.
+std::string FindContradiction(const Record& record, const std::string& routed, const EndpointStatus& truth,
+                              const EndpointStatus* copy);
 
 /// Says how a migration stands. Depends on the facts alone.
 Diagnosis Diagnose(const RepairFacts& facts);

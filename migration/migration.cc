@@ -106,9 +106,11 @@ absl::StatusOr<DeadlineMutex::Guard> Migration::LockChanges() {
 absl::Status Migration::Save(const Record& record) {
   const std::string text = Encode(record);
   int64_t version = 0;
+  uint64_t tried_epoch = 0;
   {
     const MutexLock lock(mutex_);
     version = version_;
+    tried_epoch = std::max(tried_epoch_, record_.epoch);
   }
   const auto keep_version = [&] {
     const MutexLock lock(mutex_);
@@ -126,6 +128,10 @@ absl::Status Migration::Save(const Record& record) {
     return status;
   }
   unsettled_ = true;
+  if (absl::IsUnavailable(status)) {
+    const MutexLock lock(mutex_);
+    tried_epoch_ = std::max(tried_epoch_, record.epoch);
+  }
   // An operator who has gone does not make the worker wait for the catalog once more.
   if (auto left = CheckCall(); !left.ok()) {
     return absl::Status(left.code(), fmt::format("{}; the record may or may not have been stored: {}",
@@ -139,8 +145,9 @@ absl::Status Migration::Save(const Record& record) {
     if (!stored.ok()) return stored.status();
     written = stored->text == text;
     const auto there = Decode(stored->text);
-    const bool mine =
-        there.ok() && there->owner == catalog.self() && there->incarnation == names_.incarnation;
+    // A repair, or another worker of this process, may have stored a record of a later epoch.
+    const bool mine = there.ok() && there->owner == catalog.self() &&
+                      there->incarnation == names_.incarnation && there->epoch <= tried_epoch;
     if (!written && !mine) return status;
     version = stored->version;
     return absl::OkStatus();
@@ -151,6 +158,10 @@ absl::Status Migration::Save(const Record& record) {
   if (!read.ok() || written) return read;
   status = keeper_.WithCatalog(put);
   if (status.ok()) unsettled_ = false;
+  if (absl::IsUnavailable(status)) {
+    const MutexLock lock(mutex_);
+    tried_epoch_ = std::max(tried_epoch_, record.epoch);
+  }
   keep_version();
   return status;
 }
@@ -522,9 +533,7 @@ absl::StatusOr<bool> Migration::ActOnWanted(const Record& now) {
             asked, [leaves](Record& record) { record.wanted = leaves ? Wanted::kCancel : Wanted::kNothing; });
         break;
       }
-      status = ActOnRequest(
-          asked, [](Record& record) { record.phase = Phase::kCutover; },
-          fmt::format("cutover to '{}' begins", now.on_target ? now.source : now.target));
+      status = BeginCutover(asked, now.on_target ? now.source : now.target);
       break;
     case Wanted::kFinish:
       if (!now.on_target) {

@@ -84,6 +84,8 @@ class Migration {
   /// Returns a copy of the record, with progress that is newer than what is stored. Does not wait for the
   /// catalog.
   Record record() const;
+  /// The version of the stored record, as this object knows it.
+  int64_t stored_version() const { return version(); }
   /// Returns how much the copy lags behind the truth; nothing if the backend, which is asked, does not say
   /// within two seconds.
   std::optional<DirtyLag> Lag() const;
@@ -126,9 +128,20 @@ class Migration {
   /// Takes the operation over in the ledger.
   absl::Status BeginOperation();
   /// Writes this process and its epoch into the record.
-  absl::Status Claim(uint64_t epoch);
+  ///
+  /// change  changes the record in the same step; may be null.
+  absl::Status Claim(uint64_t epoch, const std::function<void(Record&)>& change = nullptr);
+  /// Returns the change of a record which follows from what both sides had before a worker claims it:
+  /// whatever shows that the last comparison does not count any more. Null statuses are not known.
+  std::function<void(Record&)> ForgetComparison(const EndpointStatus* truth, const EndpointStatus* copy);
+  /// FAILED_PRECONDITION if a worker must not go on as the record says (FindContradiction). Changes nothing.
+  ///
+  /// copy  null if it cannot be asked.
+  absl::Status CheckSidesFit(const EndpointStatus& truth, const EndpointStatus* copy);
+  /// CheckSidesFit, with what both sides say now.
+  absl::Status CheckSidesFitNow();
   /// Brings both sides to the states that they have between two steps. Needs the epoch on both.
-  absl::Status ReassertSides(const EndpointStatus& copy);
+  absl::Status ReassertSides();
   /// Sets boot_ids_ to what both sides report now.
   absl::Status ReadBootIds();
   void UpdateTruthBootId();
@@ -184,6 +197,11 @@ class Migration {
   absl::Status Follow();
   /// Begins, changes or ends shadow reads, as the record says, and counts what they have found.
   absl::Status FollowShadowReads();
+  /// Ends shadow reads, and counts what they have found until then.
+  absl::Status EndShadowReads();
+  absl::Status CountShadowReads(const ShadowReads::Counts& counts);
+  /// Begins a cutover that was requested, unless shadow reads have found differences that nobody accepted.
+  absl::Status BeginCutover(Wanted asked, const std::string& to);
   /// Begins what Record::wanted asks for. Returns whether Follow is to return, because another phase begins.
   absl::StatusOr<bool> ActOnWanted(const Record& now);
 
@@ -292,6 +310,8 @@ class Migration {
   std::condition_variable wake_run_;
   Record record_ ABSL_GUARDED_BY(mutex_);        // written by the worker and by operators' requests
   int64_t version_ ABSL_GUARDED_BY(mutex_) = 0;  // the stored record's version
+  // The latest epoch that this worker has tried to store without hearing whether it was.
+  uint64_t tried_epoch_ ABSL_GUARDED_BY(mutex_) = 0;
   Throttle throttle_;
   std::atomic<bool> stop_{false};
   std::atomic<bool> cancelled_{false};  // the limits of the worker's calls point to it
@@ -299,6 +319,7 @@ class Migration {
   // storing failed in doubt: the worker stores the one in force again, so that no later worker carries out
   // what this one has never heard of.
   std::atomic<bool> unsettled_{false};
+  std::atomic<bool> accepts_differences_{false};  // the next cutover may begin whatever shadow reads find
 
   // The worker's own; threads that it starts and joins read them too. The analysis cannot check these: the
   // worker reads them without mutex_, and holds it only to change source_, target_, copier_ and verifier_,

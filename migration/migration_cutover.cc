@@ -65,6 +65,20 @@ absl::StatusOr<bool> Migration::ResumeCutover() {
   if (alone_) return give_up(absl::UnavailableError("the other side cannot be reached"));
   const auto to = copy().Status();
   if (!to.ok()) return to.status();
+  if (to->Any(State::kAbsent)) {
+    // Whatever was found before: it does not have everything.
+    if (auto status = Change([](Record& record) {
+          record.verified.clear();
+          record.complete = false;
+        });
+        !status.ok()) {
+      return status;
+    }
+    if (to->Any(State::kServing)) {
+      return RaiseDoubt(fmt::format("'{}' has no dataset on some of its partitions, and serves on others",
+                                    on_target_ ? names_.source : names_.target));
+    }
+  }
   if (to->Any(State::kServing) && CopyWasReplaced() && !TruthWasReplaced()) {
     // The other side may serve as it did before an earlier cutover, without what was written since; this side
     // has all of that.
@@ -302,6 +316,7 @@ absl::Status Migration::RecordCutover(uint64_t writes_ms, uint64_t reads_ms, std
 
 absl::Status Migration::Finish() {
   drainer_.reset();
+  if (auto status = CheckSidesFitNow(); !status.ok()) return status;
   const uint64_t epoch = epoch_;
   // While nothing has been dropped yet, the migration can still return to the reversible phase.
   const auto left = source_->Status();
@@ -322,6 +337,7 @@ absl::Status Migration::Finish() {
 
 absl::Status Migration::Abort() {
   drainer_.reset();
+  if (auto status = CheckSidesFitNow(); !status.ok()) return status;
   const uint64_t epoch = epoch_;
   if (!record().released) {
     // The source may still be frozen by a cutover that was interrupted.

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <spdlog/spdlog.h>
 
 #include <memory>
 #include <string>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "backend_api/unit_key.h"
+#include "base/clock.h"
 #include "migration/migration.h"
 
 /// Shadow reads while the copy is kept current (shadow_reads.h), and what follows from what they find.
@@ -19,6 +21,8 @@ absl::Status Migration::SetShadowShare(uint32_t share, std::string who) {
 }
 
 absl::Status Migration::AcceptDifferences(std::string who) {
+  // Also those that are found until the cutover begins.
+  accepts_differences_ = true;
   const uint64_t open = record().shadow.open;
   if (open == 0) return absl::OkStatus();
   return Change([](Record& record) { record.shadow.open = 0; },
@@ -37,8 +41,47 @@ absl::Status Migration::FollowShadowReads() {
       shadow_reads_ = std::make_unique<ShadowReads>(keeper_.read_taps(), names_.dataset, share, *copier_);
     }
   }
+  return shadow_reads_ ? CountShadowReads(shadow_reads_->Take()) : absl::OkStatus();
+}
+
+absl::Status Migration::EndShadowReads() {
   if (!shadow_reads_) return absl::OkStatus();
+  shadow_reads_->Stop();
   const ShadowReads::Counts counts = shadow_reads_->Take();
+  shadow_reads_.reset();
+  return CountShadowReads(counts);
+}
+
+absl::Status Migration::BeginCutover(Wanted asked, const std::string& to) {
+  // What the last reads have found counts, too.
+  if (auto status = EndShadowReads(); !status.ok()) return status;
+  const bool accepted = accepts_differences_.exchange(false);
+  std::string refusal;
+  absl::Status status = ActOnRequest(
+      asked,
+      [&](Record& record) {
+        if (record.phase == Phase::kReady && record.shadow.open > 0 && !accepted) {
+          Record as_asked = record;
+          as_asked.wanted = Wanted::kNothing;
+          refusal = std::string(CheckCommand(as_asked, "cutover").message());
+          record.problem = "the cutover did not begin: " + refusal;
+          record.automatic = false;
+          record.ClearWantedUnlessAbandon();
+          record.AddEvent("worker", record.problem, WallClockMs());
+          return;
+        }
+        record.phase = Phase::kCutover;
+        record.AddEvent("worker", fmt::format("cutover to '{}' begins", to), WallClockMs());
+      },
+      "");
+  if (!status.ok()) return status;
+  spdlog::info(
+      "migration of '{}': {}", names_.dataset,
+      refusal.empty() ? fmt::format("cutover to '{}' begins", to) : "the cutover did not begin: " + refusal);
+  return absl::OkStatus();
+}
+
+absl::Status Migration::CountShadowReads(const ShadowReads::Counts& counts) {
   std::vector<std::string> shown;
   for (const std::string& key : counts.different) {
     if (shown.size() < Verifier::kExamples) shown.push_back(ShowUnitKey(spec_.shape, key));

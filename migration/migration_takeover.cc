@@ -84,7 +84,7 @@ absl::Status Migration::RefreshExtents() {
   return absl::OkStatus();
 }
 
-absl::Status Migration::Claim(uint64_t epoch) {
+absl::Status Migration::Claim(uint64_t epoch, const std::function<void(Record&)>& change) {
   std::string self;
   absl::Status asked = keeper_.WithCatalog([&](Catalog& catalog) {
     self = catalog.self();
@@ -92,6 +92,7 @@ absl::Status Migration::Claim(uint64_t epoch) {
   });
   if (!asked.ok()) return asked;
   absl::Status status = Change([&](Record& record) {
+    if (change) change(record);
     record.epoch = epoch;
     record.owner = self;
   });
@@ -99,6 +100,59 @@ absl::Status Migration::Claim(uint64_t epoch) {
   Reached("takeover.recorded");
   epoch_ = epoch;
   return absl::OkStatus();
+}
+
+std::function<void(Record&)> Migration::ForgetComparison(const EndpointStatus* truth,
+                                                         const EndpointStatus* copy) {
+  const Record now = record();
+  const EndpointStatus none;
+  const EndpointStatus& here = truth == nullptr ? none : *truth;
+  const EndpointStatus& there = copy == nullptr ? none : *copy;
+  const bool outdated = IsOutdated(now, here, &there);
+  const bool crossed = outdated && ShowsCutover(here, there);
+  // What the copy lacks then, or what was written and not recorded, the truth has.
+  const bool counts_while = now.phase == Phase::kVerify || now.phase == Phase::kReady ||
+                            now.phase == Phase::kReversible || now.phase == Phase::kCutover;
+  const bool lacks = counts_while && (there.Any(State::kAbsent) ||
+                                      (truth != nullptr && here.Any(State::kServing) && !here.capture));
+  return [this, outdated, crossed, lacks](Record& record) {
+    if (outdated) {
+      record.verified.clear();
+      record.trusted.clear();
+      record.shadow.open = 0;
+      record.shadow.examples.clear();
+      record.crossed = record.crossed || crossed;
+      const bool copies = record.phase == Phase::kBackfill && crossed;
+      if (copies || record.phase == Phase::kReady || record.phase == Phase::kReversible) {
+        record.phase = Phase::kVerify;
+      }
+      record.AddEvent("worker",
+                      "the record is older than what both sides have, and both sides are compared again",
+                      WallClockMs());
+    } else if (lacks && record.verified.find('|') != std::string::npos) {
+      // As if the copy had been replaced.
+      const auto [source, target] = SplitBootIds(record.verified);
+      std::string left = on_target_ ? "|" + std::string(target) : std::string(source) + "|";
+      record.verified = std::move(left);
+    }
+  };
+}
+
+absl::Status Migration::CheckSidesFit(const EndpointStatus& truth, const EndpointStatus* copy) {
+  const std::string why = FindContradiction(record(), spec_.backend, truth, copy);
+  if (why.empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      fmt::format("the migration's record does not fit what both sides have, and nothing is changed: {}; kv "
+                  "migrate repair {} "
+                  "says what to do",
+                  why, names_.dataset));
+}
+
+absl::Status Migration::CheckSidesFitNow() {
+  const auto there = truth().Status();
+  if (!there.ok() && !record().released) return there.status();
+  const auto other = copy().Status();
+  return CheckSidesFit(there.value_or(EndpointStatus{}), other.ok() ? &*other : nullptr);
 }
 
 bool Migration::CanProceedAlone(const EndpointStatus& truth, bool same_truth) const {
@@ -125,19 +179,27 @@ absl::Status Migration::TakeOver() {
   const auto copy_status = copy().Status();
   if (!truth_status.ok()) {
     if (now.phase == Phase::kCutover && copy_status.ok() &&
-        (copy_status->All(State::kServing) || now.complete) && IsUnchangedSinceVerified(/*of_truth=*/false)) {
+        (copy_status->All(State::kServing) || (now.complete && !IsOutdated(now, {}, &*copy_status))) &&
+        IsUnchangedSinceVerified(/*of_truth=*/false)) {
       return TakeOverOpenedCutover(*copy_status);
     }
     return truth_status.status();
   }
   if (!copy_status.ok()) {
-    if (!CanProceedAlone(*truth_status, IsUnchangedSinceVerified(/*of_truth=*/true)))
+    if (IsOutdated(now, *truth_status, nullptr) ||
+        !CanProceedAlone(*truth_status, IsUnchangedSinceVerified(/*of_truth=*/true))) {
       return copy_status.status();
+    }
     alone_ = true;
   }
+  const EndpointStatus* const copy_now = copy_status.ok() ? &*copy_status : nullptr;
+  if (auto fits = now.released ? CheckSidesFitNow() : CheckSidesFit(*truth_status, copy_now); !fits.ok()) {
+    return fits;
+  }
+  const auto forget = ForgetComparison(now.released ? nullptr : &*truth_status, copy_now);
   const uint64_t above =
       std::max({now.epoch, truth_status->epoch, copy_status.ok() ? copy_status->epoch : 0, WallClockMs()});
-  if (auto status = Claim(above + 1); !status.ok()) return status;
+  if (auto status = Claim(above + 1, forget); !status.ok()) return status;
   if (const auto adopted = AdoptRoutedCutover(); !adopted.ok() || *adopted) return adopted.status();
   // Only the first phase requires the operation in the ledger; later ones go on without, because clients may
   // be waiting for them.
@@ -152,7 +214,7 @@ absl::Status Migration::TakeOver() {
     if (auto status = ReadBootIds(); !status.ok()) return status;
   }
   if (auto status = copy().RaiseEpoch(epoch_); !status.ok()) return status;
-  return ReassertSides(*copy_status);
+  return ReassertSides();
 }
 
 absl::StatusOr<bool> Migration::AdoptRoutedCutover() {
@@ -162,8 +224,12 @@ absl::StatusOr<bool> Migration::AdoptRoutedCutover() {
   const std::string& backend = on_target_ ? names_.source : names_.target;
   const std::string& engine = on_target_ ? names_.source_engine : names_.target_engine;
   if (entry->spec.backend != backend || entry->spec.engine != engine) return false;
+  // A side that cannot be asked does not keep the record from saying what is true.
+  const auto left = truth().Status();
+  const auto opened = copy().Status();
+  const auto forget = ForgetComparison(left.ok() ? &*left : nullptr, opened.ok() ? &*opened : nullptr);
   // Without the claim the earlier worker, if it is only slow, would take the changed record for its own.
-  if (auto status = Claim(std::max(record().epoch, WallClockMs()) + 1); !status.ok()) return status;
+  if (auto status = Claim(std::max(record().epoch, WallClockMs()) + 1, forget); !status.ok()) return status;
   absl::Status status = RecordCutover(
       0, 0, fmt::format("'{}' serves: an earlier worker had routed clients there before it ended", backend));
   if (!status.ok()) return status;
@@ -189,8 +255,11 @@ absl::Status Migration::BeginOperation() {
 }
 
 absl::Status Migration::TakeOverOpenedCutover(const EndpointStatus& opened) {
-  if (auto status = Claim(std::max({record().epoch, opened.epoch, WallClockMs()}) + 1); !status.ok())
+  if (auto status = Claim(std::max({record().epoch, opened.epoch, WallClockMs()}) + 1,
+                          ForgetComparison(nullptr, &opened));
+      !status.ok()) {
     return status;
+  }
   if (auto status = copy().RaiseEpoch(epoch_); !status.ok()) return status;
   if (!opened.All(State::kServing)) {
     // The epoch holds only on the hosts that have been asked here.
@@ -207,10 +276,13 @@ absl::Status Migration::TakeOverOpenedCutover(const EndpointStatus& opened) {
   return Route();
 }
 
-absl::Status Migration::ReassertSides(const EndpointStatus& copy_status) {
+absl::Status Migration::ReassertSides() {
   const Record now = record();
-  const bool served = copy_status.Any(State::kServing) || copy_status.Any(State::kFrozen);
-  if ((now.phase == Phase::kFinishing || now.phase == Phase::kAborting) && served) {
+  if (now.phase == Phase::kFinishing || now.phase == Phase::kAborting) {
+    if (auto status = CheckSidesFitNow(); !status.ok()) return status;
+    const auto there = copy().Status();
+    if (!there.ok()) return there.status();
+    if (!there->Any(State::kServing) && !there->Any(State::kFrozen)) return absl::OkStatus();
     return copy().Reassert(epoch_, State::kMoved, true);
   }
   if (!IsBetweenSteps(now.phase)) return absl::OkStatus();
@@ -367,8 +439,8 @@ absl::Status Migration::Mend(const Diagnosis& diagnosis, uint64_t above, const s
         break;
       case RepairStep::kTurnRecord:
         status = Change(
-            [](Record& record) {
-              record.on_target = !record.on_target;
+            [&](Record& record) {
+              record.on_target = diagnosis.on_target;
               record.crossed = true;
               record.complete = false;
               record.phase = Phase::kVerify;
@@ -380,14 +452,18 @@ absl::Status Migration::Mend(const Diagnosis& diagnosis, uint64_t above, const s
               record.ClearWantedUnlessAbandon();
             },
             event, who);
-        if (status.ok()) on_target_ = !on_target_;
+        if (status.ok()) on_target_ = diagnosis.on_target;
         break;
       case RepairStep::kCompareAgain:
         status = Change(
-            [](Record& record) {
-              record.phase = Phase::kVerify;
+            [&](Record& record) {
+              // A cutover is taken over first; the comparison follows, because nothing is verified any more.
+              if (record.phase != Phase::kCutover) record.phase = Phase::kVerify;
+              record.crossed = record.crossed || diagnosis.crossed;
               record.verified.clear();
               record.trusted.clear();
+              record.shadow.open = 0;
+              record.shadow.examples.clear();
               record.problem.clear();
             },
             event, who);

@@ -62,15 +62,25 @@ SideFacts AskSide(const CatalogKeeper& keeper, const CatalogEntry& entry, const 
   return side;
 }
 
+absl::Status ChangedMeanwhileError(const std::string& dataset) {
+  return absl::AbortedError(
+      fmt::format("dataset: the record of the migration of '{}' was changed while it was examined, by "
+                  "another repair or by a "
+                  "worker; look again, by running the command again",
+                  dataset));
+}
+
 }  // namespace
 
 absl::StatusOr<RepairFacts> Migrator::GatherRepairFacts(const std::string& dataset) {
   for (int attempt = 1;; ++attempt) {
     RepairFacts facts{.dataset = dataset};
     const auto read_record = [&]() -> absl::StatusOr<Record> {
+      facts.version = -1;
       if (const auto mine = FindRunning(dataset)) return mine->record();
       const auto stored = Migration::Open(keeper_, dataset);
       if (!stored.ok()) return stored.status();
+      facts.version = (*stored)->stored_version();
       return (*stored)->record();
     };
     const auto record = read_record();
@@ -113,7 +123,13 @@ absl::StatusOr<RepairFacts> Migrator::GatherRepairFacts(const std::string& datas
     const bool same = again.ok() == record.ok() &&
                       (!again.ok() || (again->phase == record->phase && again->epoch == record->epoch &&
                                        again->on_target == record->on_target));
-    if (same || attempt == 3) return facts;
+    if (same) return facts;
+    if (attempt == 3) {
+      return absl::UnavailableError(fmt::format(
+          "dataset: the migration of '{}' went on while both sides were asked, three times; nothing was "
+          "changed: run the command again",
+          dataset));
+    }
   }
 }
 
@@ -128,8 +144,9 @@ absl::Status Migrator::StopHere(const std::string& dataset) {
          found = running_.find(dataset)) {
       if (!lock.WaitUntil(ended_, deadline)) continue;
       return absl::UnavailableError(fmt::format(
-          "dataset: the worker of the migration of '{}' did not stop within {} s; nothing was changed, "
-          "and it ends as soon as what it waits for answers; then run the command again",
+          "dataset: the worker of the migration of '{}' did not stop within {} s; nothing was repaired, "
+          "but it was told to stop, and ends as soon as what it waits for answers; then run the command "
+          "again",
           dataset, kMaxStopTime.count()));
     }
   }
@@ -140,12 +157,16 @@ absl::Status Migrator::StopHere(const std::string& dataset) {
 absl::Status Migrator::CarryOut(const RepairFacts& facts, const Diagnosis& diagnosis,
                                 const Options& options) {
   const std::string& dataset = facts.dataset;
+  int64_t version = facts.version;
   if (diagnosis.Has(RepairStep::kRebuildRecord)) {
     Record record = diagnosis.rebuilt;
     record.AddEvent(options.who, "repair: the record was lost, and is made of what both sides have",
                     WallClockMs());
-    absl::Status stored = keeper_.WithCatalog(
-        [&](Catalog& catalog) { return catalog.PutRecord(dataset, migration::Encode(record), -1).status(); });
+    absl::Status stored = keeper_.WithCatalog([&](Catalog& catalog) {
+      const auto put = catalog.PutRecord(dataset, migration::Encode(record), -1);
+      if (put.ok()) version = *put;
+      return put.status();
+    });
     if (absl::IsAborted(stored)) {
       return absl::AbortedError(fmt::format(
           "dataset: the migration of '{0}' has a record again; kv migrate status {0} shows it", dataset));
@@ -157,8 +178,11 @@ absl::Status Migrator::CarryOut(const RepairFacts& facts, const Diagnosis& diagn
   if (!changes) return absl::OkStatus();
   const auto opened = Migration::Open(keeper_, dataset, time_);
   if (!opened.ok()) return opened.status();
-  return (*opened)->Mend(diagnosis, std::max(facts.source.status.epoch, facts.target.status.epoch),
-                         options.who);
+  // What was diagnosed is not done to another record.
+  if ((*opened)->stored_version() != version) return ChangedMeanwhileError(dataset);
+  const absl::Status mended =
+      (*opened)->Mend(diagnosis, std::max(facts.source.status.epoch, facts.target.status.epoch), options.who);
+  return absl::IsAborted(mended) ? ChangedMeanwhileError(dataset) : mended;
 }
 
 absl::StatusOr<Json> Migrator::Repair(const Options& options) {
@@ -169,18 +193,21 @@ absl::StatusOr<Json> Migrator::Repair(const Options& options) {
   Json answer = ToJson(*facts, diagnosis);
   answer["done"] = false;
   if (!options.yes || options.dry_run || diagnosis.steps.empty()) return answer;
-  if (facts->runs_elsewhere) {
+  const auto elsewhere = [&] {
     return absl::FailedPreconditionError(fmt::format(
         "dataset: process {} runs the migration of '{}': give the command to that process, or end it first",
         facts->record.owner, dataset));
-  }
+  };
+  if (facts->runs_elsewhere) return elsewhere();
   const auto starting = start_mutex_.Acquire("the start of another migration");
   if (!starting.ok()) return starting.status();
   const bool ran = FindRunning(dataset) != nullptr;
   if (auto status = StopHere(dataset); !status.ok()) return status;
   absl::Status status;
   facts = GatherRepairFacts(dataset);
-  if (facts.ok()) {
+  if (facts.ok() && facts->runs_elsewhere) {
+    status = elsewhere();
+  } else if (facts.ok()) {
     diagnosis = Diagnose(*facts);
     answer = ToJson(*facts, diagnosis);
     status = CarryOut(*facts, diagnosis, options);

@@ -11,8 +11,12 @@
 namespace kvstore::migration {
 namespace {
 
-/// About how many units are compared together.
+/// About how many units are taken from the queue together.
 constexpr size_t kBatch = 100;
+/// How many units are read together at most. While units that differ are read again nothing is copied, so
+/// that this must not take long: with large units, fewer are read together.
+constexpr size_t kMostGroup = 50;
+constexpr uint64_t kGroupBytes = 1 << 20;
 /// How many units that differ are known, so that they are counted once. More are not counted.
 constexpr size_t kMostKnown = 10'000;
 
@@ -56,7 +60,10 @@ ShadowReads::ShadowReads(ReadTaps& taps, std::string dataset, uint32_t share, Co
   taps_.Open(dataset_, share, queue_);
 }
 
-ShadowReads::~ShadowReads() {
+ShadowReads::~ShadowReads() { Stop(); }
+
+void ShadowReads::Stop() {
+  if (!thread_.joinable()) return;
   taps_.Close(dataset_);
   {
     const MutexLock lock(mutex_);
@@ -78,6 +85,11 @@ absl::Status ShadowReads::Compare(const std::vector<std::string>& units) {
   Verifier verifier(copier_, Verifier::Mode::kWatch);
   if (auto status = verifier.CompareUnits(units, [this] { return stop_.load(); }); !status.ok())
     return status;
+  if (verifier.bytes() > kGroupBytes) {
+    group_ = std::max<size_t>(1, group_ / 4);
+  } else if (verifier.bytes() < kGroupBytes / 4) {
+    group_ = std::min(kMostGroup, group_ * 2);
+  }
   const MutexLock lock(mutex_);
   counts_.compared += units.size();
   for (const std::string& key : verifier.examples()) {
@@ -92,7 +104,13 @@ void ShadowReads::Run() {
     if (units.empty()) continue;
     const auto begun = std::chrono::steady_clock::now();
     // A side that fails is for the drainer to report. A read that cannot be compared says nothing.
-    if (!Compare(units).ok()) queue_->CountDropped(units.size());
+    for (size_t at = 0; at < units.size();) {
+      const auto begin = units.begin() + static_cast<ptrdiff_t>(at);
+      const size_t count = std::min(group_, units.size() - at);
+      const std::vector<std::string> group(begin, begin + static_cast<ptrdiff_t>(count));
+      if (stop_ || !Compare(group).ok()) queue_->CountDropped(count);
+      at += count;
+    }
     const auto now = std::chrono::steady_clock::now();
     const auto until = now + (now - begun);
     MutexLock lock(mutex_);

@@ -66,6 +66,8 @@ class ShadowReads {
   ShadowReads& operator=(const ShadowReads&) = delete;
 
   Counts Take();
+  /// Tells of no more reads, and waits until none is being compared.
+  void Stop();
 
  private:
   void Run();
@@ -76,6 +78,7 @@ class ShadowReads {
   const std::string dataset_;
   Copier& copier_;
   const std::shared_ptr<ShadowQueue> queue_ = std::make_shared<ShadowQueue>();
+  size_t group_ = 10;            // how many units are read together; used by thread_ only
   std::set<std::string> known_;  // units that were found to differ; used by thread_ only
   std::atomic<bool> stop_{false};
   Mutex mutex_;

@@ -28,6 +28,8 @@ constexpr size_t kAllEntries = 100'000;
 constexpr std::chrono::milliseconds kPause{10};
 /// How often a unit is read again that always has a write in flight.
 constexpr int kMaxRechecks = 30;
+/// The same for a verifier that watches, which must not hold up the copying.
+constexpr int kMaxWatchRechecks = 3;
 
 /// The units of one side in order. The next page is read in the background while this one is compared.
 class Side {
@@ -110,6 +112,7 @@ absl::Status Verifier::CompareUnits(std::vector<std::string> units, const std::f
   if (!copy.ok()) return copy.status();
   std::vector<std::string> suspects;
   for (size_t i = 0; i < units.size(); ++i) {
+    for (const Cell& cell : (*truth)[i].cells) bytes_ += cell.value.size();
     if ((*truth)[i].cells != (*copy)[i].cells) suspects.push_back(std::move(units[i]));
   }
   compared_ += units.size();
@@ -165,6 +168,7 @@ absl::Status Verifier::Recheck(std::vector<std::string> suspects, const std::fun
       const Pending pending(*entries);
       // A log that was not read to its end may have an entry of any unit.
       const bool cut = (repairs_ || watches_) && IsCut(*entries);
+      if (cut && watches_) return absl::ResourceExhaustedError("the dirty log is long");
       std::vector<std::string> later;
       std::vector<std::string> different;
       for (size_t i = 0; i < suspects.size(); ++i) {
@@ -180,7 +184,7 @@ absl::Status Verifier::Recheck(std::vector<std::string> suspects, const std::fun
       if (!repairs_) {
         differences_ += different.size();
         // A unit that is written all the time says nothing.
-        if (!watches_ || recheck == kMaxRechecks) return absl::OkStatus();
+        if (!watches_ || recheck == kMaxWatchRechecks) return absl::OkStatus();
         different.clear();
       }
       if (!different.empty()) {

@@ -23,7 +23,8 @@ class Verifier {
     /// They are only counted, and nothing is written to either side. Units with a write in flight are
     /// skipped, unless the copy has the newer content.
     kCount,
-    /// They are only counted. Units with a write in flight are read again until there is none, or skipped.
+    /// They are only counted. Units with a write in flight are read again a few times, and then skipped.
+    /// Nothing is read again while the dirty log is long: RESOURCE_EXHAUSTED.
     kWatch,
   };
   Verifier(Copier& copier, Mode mode)
@@ -35,6 +36,8 @@ class Verifier {
   /// As CompareUnits, for all units of a range.
   absl::Status Compare(const UnitRange& range, const std::function<bool()>& stop);
 
+  /// How much CompareUnits has read of the truth.
+  uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
   uint64_t compared() const { return compared_.load(std::memory_order_relaxed); }
   uint64_t differences() const { return differences_.load(std::memory_order_relaxed); }
   uint64_t repaired() const { return repaired_.load(std::memory_order_relaxed); }
@@ -61,6 +64,7 @@ class Verifier {
   std::atomic<uint64_t> only_in_copy_{0};
   mutable Mutex examples_mutex_;
   std::vector<std::string> examples_ ABSL_GUARDED_BY(examples_mutex_);
+  std::atomic<uint64_t> bytes_{0};
   std::atomic<uint64_t> compared_{0};
   std::atomic<uint64_t> differences_{0};
   std::atomic<uint64_t> repaired_{0};

@@ -120,6 +120,20 @@ TEST(MigrateStatus, ARepairSaysWhatItFindsAndWhatIsNext) {
             "next          kv migrate repair events --yes\n");
 }
 
+TEST(MigrateStatus, ARepairIsWellOnlyIfNothingIsWrong) {
+  Json answer = Json::parse(R"({"findings": [], "notes": ["a host was restarted"], "steps": [],
+                                "decisions": [], "done": false})");
+  EXPECT_EQ(RepairProblem(answer), "");
+  answer["findings"] = {"the catalog routes clients to a side that does not serve"};
+  EXPECT_THAT(RepairProblem(answer), ::testing::HasSubstr("what is wrong is said above"));
+  answer["steps"] = {{{"step", "resume"}}};
+  EXPECT_THAT(RepairProblem(answer), ::testing::HasSubstr("say --yes"));
+  answer["done"] = true;
+  EXPECT_EQ(RepairProblem(answer), "");
+  answer["decisions"] = {{{"why", "a doubt"}}};
+  EXPECT_THAT(RepairProblem(answer), ::testing::HasSubstr("a person must decide"));
+}
+
 TEST(MigrateStatus, ASharePercentIsInMillionths) {
   EXPECT_EQ(ParseShare("1%"), 10'000u);
   EXPECT_EQ(ParseShare("0.05%"), 500u);

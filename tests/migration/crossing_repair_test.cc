@@ -119,6 +119,100 @@ TEST_F(RepairTest, TurnsARecordAndACatalogThatComeFromABackup) {
   EXPECT_EQ(Field("doubt"), "");
 }
 
+/// The record of a migration that has ended comes back, and would remove the only copy.
+TEST_F(RepairTest, ARecordOfAMigrationThatHasEndedRemovesNothing) {
+  OpenCrossed("row", 10);
+  auto old = migration::Decode(Record());
+  ASSERT_OK(old);
+  old->phase = migration::Phase::kFinishing;
+  store_->Do("finish", "events");
+  store_->Await("events", "finished");
+  store_->Do("create", "events", To("rocksdb"));
+  store_->Do("start", "events");
+  store_->Await("events", "ready");
+  store_->Do("cutover", "events");
+  store_->Await("events", "reversible");
+  store_->Do("finish", "events");
+  store_->Await("events", "finished");
+  Put("late000");
+  Open();
+  EXPECT_OK(store_->router().keeper().WithCatalog(
+      [&](Catalog& catalog) { return catalog.PutRecord("events", migration::Encode(*old), -1).status(); }));
+  const Json answer = store_->Do("repair", "events", {{"yes", true}});
+  EXPECT_EQ(answer["done"], false) << answer.dump(1);
+  EXPECT_THAT(answer["findings"].dump(), ::testing::HasSubstr("is to be removed, serves"));
+  // A server resumes it by itself.
+  store_->Try("resume", "events").IgnoreError();
+  EXPECT_TRUE(Eventually([&] { return Field("problem").find("does not fit") != std::string::npos; }));
+  EXPECT_EQ(Count("row", 10), 10);
+  EXPECT_EQ(Count("late", 1), 1);
+}
+
+/// A record from before a cutover comes back, while its sides are those of a later migration.
+TEST_F(RepairTest, AnOldRecordIsResumedWithAComparison) {
+  OpenReady();
+  const std::string before = Record();
+  store_->Do("pause", "events");
+  ASSERT_TRUE(Eventually([&] { return store_->Do("status", "events")["lag"]["units"] == 0; }));
+  // The next worker has a later epoch.
+  Open();
+  store_->Do("resume", "events");
+  store_->Await("events", "ready");
+  for (uint32_t shard = 0; shard < TestFleet::kShards; ++shard) {
+    SharedFleet().OfShard(shard).Run(
+        fmt::format("DELETE FROM `mod{:05}`.`events$away` WHERE row_key = 'row003'", shard));
+  }
+  ReopenWith(before);
+  EXPECT_EQ(Mend(), (std::vector<std::string>{"compare_again", "resume"}));
+  ASSERT_TRUE(Eventually([&] {
+    const Json status = store_->Do("status", "events");
+    return status["phase"] == "ready" && status["repaired"] == 1;
+  })) << store_->Do("status", "events").dump(1);
+  store_->Do("cutover", "events");
+  store_->Await("events", "reversible");
+  EXPECT_EQ(Count("row", 10), 10);
+}
+
+/// The same, where nobody asks for a repair, and the record is that of a cutover to a copy that is gone.
+TEST_F(RepairTest, ACutoverIntoACopyThatIsGoneComparesFirst) {
+  OpenReady();
+  auto before = migration::Decode(Record());
+  ASSERT_OK(before);
+  before->phase = migration::Phase::kCutover;
+  before->wanted = migration::Wanted::kCutover;
+  store_->Do("cancel", "events");
+  store_->Await("events", "aborted");
+  Open();
+  EXPECT_OK(store_->router().keeper().WithCatalog([&](Catalog& catalog) {
+    return catalog.PutRecord("events", migration::Encode(*before), -1).status();
+  }));
+  store_->Do("resume", "events");
+  EXPECT_TRUE(Eventually([&] { return store_->PhaseOf("events") == "reversible"; }))
+      << store_->Do("status", "events").dump(1);
+  EXPECT_EQ(Count("row", 10), 10);
+}
+
+/// Two repairs that were diagnosed on the same record: the second one changes nothing.
+TEST_F(RepairTest, AStepIsTakenOnlyOnTheRecordThatWasExamined) {
+  OpenReady();
+  Open();
+  absl::StatusOr<std::unique_ptr<migration::Migration>> first =
+      migration::Migration::Open(store_->router().keeper(), "events");
+  absl::StatusOr<std::unique_ptr<migration::Migration>> second =
+      migration::Migration::Open(store_->router().keeper(), "events");
+  ASSERT_OK(first);
+  ASSERT_OK(second);
+  const migration::Diagnosis turn{.steps = {{migration::RepairStep::kTurnRecord, "turn it"}},
+                                  .on_target = true};
+  EXPECT_OK((*first)->Mend(turn, 0, "test"));
+  EXPECT_THAT((*second)->Mend(turn, 0, "test"), FailsWith(absl::StatusCode::kAborted, ""));
+  // Nor does a command that was in flight overwrite it.
+  EXPECT_THAT((*second)->Pause(true, "test"), FailsWith(absl::StatusCode::kAborted, ""));
+  const auto now = migration::Decode(Record());
+  ASSERT_OK(now);
+  EXPECT_TRUE(now->on_target && !now->paused);
+}
+
 /// Somebody drops the triggers, so that a cutover would lose what is written then.
 TEST_F(RepairTest, FindsAndMakesUpForALogThatWasLost) {
   MigratingStore& store = Open();

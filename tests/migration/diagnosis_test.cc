@@ -118,6 +118,7 @@ TEST(Diagnosis, ARecordFromABackupIsTurnedIfTheSidesAreClear) {
   EXPECT_THAT(Found(diagnosis), HasSubstr("it knows of no cutover, and 'rocksdb' has moved"));
   EXPECT_THAT(StepsOf(diagnosis), ElementsAre(RepairStep::kTurnRecord, RepairStep::kResume));
   EXPECT_EQ(diagnosis.truth, "mysql");
+  EXPECT_TRUE(diagnosis.on_target);
   // The catalog is from the same backup.
   facts.entry = Ready().entry;
   diagnosis = Diagnose(facts);
@@ -145,6 +146,124 @@ TEST(Diagnosis, BothSidesServing) {
   diagnosis = Diagnose(facts);
   EXPECT_THAT(diagnosis.steps, IsEmpty());
   EXPECT_EQ(diagnosis.decisions.size(), 1u);
+}
+
+/// The truth would be removed: an old record of a migration that has ended, or of one before the present one.
+TEST(Diagnosis, ARecordThatWouldRemoveTheTruthIsForAPerson) {
+  RepairFacts facts = Crossed();
+  facts.runs_here = false;
+  facts.record.phase = Phase::kFinishing;
+  EXPECT_THAT(StepsOf(Diagnose(facts)), ElementsAre(RepairStep::kResume)) << "it fits";
+  const auto expect_refused = [&](const char* found) {
+    const Diagnosis diagnosis = Diagnose(facts);
+    EXPECT_THAT(diagnosis.steps, IsEmpty());
+    EXPECT_EQ(diagnosis.truth, "");
+    ASSERT_EQ(diagnosis.decisions.size(), 1u);
+    EXPECT_THAT(Found(diagnosis), HasSubstr(found));
+  };
+  facts.source.status = {.partitions = {{State::kServing, 1}}};
+  facts.target.status = {.partitions = {{State::kAbsent, 16}}};
+  expect_refused("'rocksdb', which the record says is to be removed, serves");
+  facts.source.status.partitions = {{State::kFrozen, 1}};
+  facts.target.status.partitions = {{State::kServing, 16}};
+  expect_refused("is to be removed, serves");
+  facts.source.status.partitions = {{State::kMoved, 1}};
+  facts.target.status.partitions = {{State::kServing, 15}, {State::kMoved, 1}};
+  expect_refused("'mysql', which the record says is the only one to stay, does not serve everywhere");
+  facts = Crossed();
+  facts.runs_here = false;
+  facts.record.phase = Phase::kFinishing;
+  facts.record.epoch = 90;
+  expect_refused("the record is older than what both sides have");
+  facts.record.phase = Phase::kAborting;
+  facts.record.on_target = false;
+  expect_refused("'mysql', which the record says is to be removed, serves");
+  facts.record.released = true;
+  expect_refused("'mysql', which the record says is to be removed, serves");
+  // After a rollback its host came back as it was before.
+  facts.entry.spec.backend = "rocksdb";
+  facts.source.status = {.partitions = {{State::kServing, 1}}};
+  facts.record.epoch = 100;
+  EXPECT_THAT(StepsOf(Diagnose(facts)), ElementsAre(RepairStep::kResume));
+}
+
+TEST(Diagnosis, AnOldRecordIsNeverResumedWithoutAComparison) {
+  RepairFacts facts = Ready();
+  facts.runs_here = false;
+  facts.record.epoch = 90;
+  Diagnosis diagnosis = Diagnose(facts);
+  EXPECT_THAT(StepsOf(diagnosis), ElementsAre(RepairStep::kCompareAgain, RepairStep::kResume));
+  EXPECT_FALSE(diagnosis.crossed);
+  facts.target.status.partitions = {{State::kMoved, 16}};
+  diagnosis = Diagnose(facts);
+  EXPECT_TRUE(diagnosis.crossed) << "the copy has served since";
+  facts.record.phase = Phase::kBackfill;
+  EXPECT_TRUE(Diagnose(facts).Has(RepairStep::kCompareAgain)) << "nothing is copied over it before";
+}
+
+TEST(Diagnosis, ACutoverToACopyThatIsGoneIsPrecededByAComparison) {
+  RepairFacts facts = Ready();
+  facts.runs_here = false;
+  facts.record.phase = Phase::kCutover;
+  EXPECT_THAT(StepsOf(Diagnose(facts)), ElementsAre(RepairStep::kResume));
+  facts.target.status.partitions = {{State::kAbsent, 16}};
+  EXPECT_THAT(StepsOf(Diagnose(facts)), ElementsAre(RepairStep::kCompareAgain, RepairStep::kResume));
+  facts.target.status.partitions = {{State::kImporting, 16}};
+  facts.record.epoch = 90;
+  facts.record.complete = true;
+  Diagnosis diagnosis = Diagnose(facts);
+  EXPECT_THAT(StepsOf(diagnosis), ElementsAre(RepairStep::kCompareAgain, RepairStep::kResume));
+  EXPECT_EQ(diagnosis.truth, "rocksdb") << "that it was complete is old";
+  facts.target.status.partitions = {{State::kFrozen, 16}};
+  facts.source.status.partitions = {{State::kMoved, 1}};
+  diagnosis = Diagnose(facts);
+  EXPECT_THAT(diagnosis.steps, IsEmpty());
+  EXPECT_EQ(diagnosis.decisions.size(), 1u);
+}
+
+TEST(Diagnosis, WithoutARecordASideThatServesInPartIsForAPerson) {
+  RepairFacts facts = Ready();
+  LoseRecord(facts);
+  facts.source.status.partitions = {{State::kMoved, 1}};
+  facts.target.status.partitions = {{State::kServing, 9}, {State::kImporting, 7}};
+  Diagnosis diagnosis = Diagnose(facts);
+  EXPECT_THAT(diagnosis.steps, IsEmpty());
+  EXPECT_EQ(diagnosis.decisions.size(), 1u);
+  EXPECT_THAT(Found(diagnosis), HasSubstr("'mysql' serves in part"));
+}
+
+TEST(Diagnosis, WithoutARecordAFinishedMigrationIsNotRestored) {
+  RepairFacts facts = Ready();
+  LoseRecord(facts);
+  facts.source.status = {.partitions = {{State::kAbsent, 1}}};
+  facts.target.status = {.partitions = {{State::kServing, 16}}};
+  const Diagnosis diagnosis = Diagnose(facts);
+  EXPECT_THAT(Found(diagnosis), HasSubstr("Do not restore the tables of 'rocksdb'"));
+  EXPECT_THAT(StepsOf(diagnosis),
+              ElementsAre(RepairStep::kRebuildRecord, RepairStep::kRouteCatalog, RepairStep::kResume));
+  EXPECT_EQ(diagnosis.truth, "mysql");
+  EXPECT_EQ(diagnosis.rebuilt.phase, Phase::kFinishing);
+  EXPECT_EQ(FindContradiction(diagnosis.rebuilt, "mysql", facts.target.status, &facts.source.status), "");
+}
+
+/// Both sides are on the same servers.
+TEST(Diagnosis, EnginesOfOneBackendAreToldApart) {
+  RepairFacts facts = Crossed();
+  facts.record.source = facts.source.backend = facts.entry.other_backend = "mysql";
+  facts.record.target_engine = facts.target.engine = facts.entry.spec.engine = "myrocks";
+  facts.record.source_engine = facts.source.engine = facts.entry.other_engine = "innodb";
+  EXPECT_THAT(Diagnose(facts).findings, IsEmpty());
+  EXPECT_EQ(Diagnose(facts).truth, "mysql (myrocks)");
+  std::swap(facts.entry.spec.engine, facts.entry.other_engine);
+  Diagnosis diagnosis = Diagnose(facts);
+  EXPECT_THAT(StepsOf(diagnosis), ElementsAre(RepairStep::kRouteCatalog));
+  EXPECT_THAT(Found(diagnosis), HasSubstr("'mysql' (engine 'innodb'), which does not serve"));
+  // The catalog does not speak for the copy only because its backend has the same name.
+  facts = Crossed();
+  facts.record.source = facts.source.backend = facts.entry.other_backend = "mysql";
+  facts.record.target_engine = facts.target.engine = facts.entry.spec.engine = "myrocks";
+  std::swap(facts.source.status, facts.target.status);
+  EXPECT_FALSE(Diagnose(facts).Has(RepairStep::kTurnRecord));
 }
 
 TEST(Diagnosis, ALostLogIsMadeUpForByAComparison) {
@@ -227,6 +346,7 @@ TEST(Diagnosis, ARecordThatIsLostIsMadeOfWhatBothSidesHave) {
   EXPECT_THAT(diagnosis.steps, IsEmpty()) << "both serve";
   EXPECT_EQ(diagnosis.decisions.size(), 1u);
   facts.source.status.partitions = {{State::kAbsent, 1}};
+  facts.target.status.partitions = {{State::kMoved, 16}};
   EXPECT_THAT(Diagnose(facts).steps, IsEmpty());
 }
 
