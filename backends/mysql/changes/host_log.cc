@@ -244,7 +244,8 @@ absl::StatusOr<LogPage> HostLog::Read(const DatasetTables& tables, const LogPlac
 
 bool HostLog::IsKept(const LogVector& place) const {
   if (!place.Has(base_)) return false;
-  for (const auto& [domain, gtid] : place.last()) {
+  for (const auto& last : place.last()) {
+    const LogGtid& gtid = last.second;
     if (base_.EndsWith(gtid)) continue;
     const auto found = std::find_if(kept_.rbegin(), kept_.rend(), [&](const auto& transaction) {
       return transaction->gtid.domain == gtid.domain && transaction->gtid.sequence <= gtid.sequence;
