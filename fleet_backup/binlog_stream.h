@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
+#include "backends/mysql/driver/log_connection.h"
 #include "kvstore_api/mysql_options.h"
 #include "shardmap/shard_map.h"
 
@@ -23,7 +24,6 @@ class BinlogStream {
   static absl::StatusOr<std::unique_ptr<BinlogStream>> Open(const Host& host,
                                                             const mysql::MySqlOptions& login,
                                                             const std::string& after);
-  ~BinlogStream();
   BinlogStream(const BinlogStream&) = delete;
   BinlogStream& operator=(const BinlogStream&) = delete;
 
@@ -34,11 +34,10 @@ class BinlogStream {
   absl::StatusOr<std::string_view> Next();
 
  private:
-  struct Session;
-  BinlogStream(const Host& host, std::unique_ptr<Session> session);
+  BinlogStream(const Host& host, std::unique_ptr<mysql::LogConnection> connection);
 
   const std::string host_;
-  const std::unique_ptr<Session> session_;
+  const std::unique_ptr<mysql::LogConnection> connection_;
 };
 
 }  // namespace kvstore::fleet_backup

@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "migration/contradiction.h"
+
 namespace kvstore::migration {
 namespace {
 
@@ -22,27 +24,14 @@ constexpr std::array<std::pair<RepairStep, std::string_view>, 5> kStepNames = {{
 
 std::string TextOfStatus(const absl::Status& status) { return std::string(status.message()); }
 
-/// Whether clients can read or write on some partition.
-bool ServesAnywhere(const EndpointStatus& status) {
-  return status.Any(State::kServing) || status.Any(State::kFrozen);
-}
-bool ServesAnywhere(const SideFacts& side) { return ServesAnywhere(side.status); }
+bool ServesAnywhere(const SideFacts& side) { return migration::ServesAnywhere(side.status); }
 
 uint32_t CountOf(const SideFacts& side, State state) {
   const auto found = side.status.partitions.find(state);
   return found == side.status.partitions.end() ? 0 : found->second;
 }
 
-/// "serving on 9 partitions, importing on 7"
-std::string StatesText(const EndpointStatus& status) {
-  std::string text;
-  for (const auto& [state, count] : status.partitions) {
-    text += fmt::format("{}{} on {} partition{}", text.empty() ? "" : ", ", kvstore::Name(state), count,
-                        count == 1 ? "" : "s");
-  }
-  return text.empty() ? "no partitions" : text;
-}
-std::string StatesText(const SideFacts& side) { return StatesText(side.status); }
+std::string StatesText(const SideFacts& side) { return migration::StatesText(side.status); }
 
 /// Whether the record's phase is one in which the truth serves and the copy is only kept current.
 bool IsResting(Phase phase) {
@@ -477,24 +466,6 @@ class Examination {
   Diagnosis found_;
 };
 
-Json SideJson(const SideFacts& side, bool unchanged_known, bool unchanged) {
-  Json json = {{"backend", side.backend}, {"engine", side.engine}, {"answers", side.problem.ok()}};
-  if (!side.problem.ok()) {
-    json["problem"] = TextOfStatus(side.problem);
-    return json;
-  }
-  Json partitions = Json::object();
-  for (const auto& [state, count] : side.status.partitions) {
-    partitions[std::string(kvstore::Name(state))] = count;
-  }
-  json["partitions"] = std::move(partitions);
-  json["records_writes"] = side.status.capture;
-  json["epoch"] = side.status.epoch;
-  if (unchanged_known) json["restarted_or_replaced"] = !unchanged;
-  if (side.lag) json["log"] = {{"units", side.lag->entries}, {"ms", side.lag->oldest_ms}};
-  return json;
-}
-
 }  // namespace
 
 std::string_view Name(RepairStep step) {
@@ -504,127 +475,10 @@ std::string_view Name(RepairStep step) {
   return "unknown";
 }
 
-bool IsOutdated(const Record& record, const EndpointStatus& truth, const EndpointStatus* copy) {
-  // Before its first worker a record knows no epoch, and the sides may know that of an earlier migration.
-  if (record.phase == Phase::kCreated || record.phase == Phase::kPrepare) return false;
-  return std::max(truth.epoch, copy == nullptr ? 0 : copy->epoch) > record.epoch;
-}
-
-bool ShowsCutover(const EndpointStatus& truth, const EndpointStatus& copy) {
-  return truth.Any(State::kMoved) || copy.Any(State::kMoved) || ServesAnywhere(copy);
-}
-
-std::string FindContradiction(const Record& record, const std::string& routed, const EndpointStatus& truth,
-                              const EndpointStatus* copy) {
-  const std::string& truth_name = record.on_target ? record.target : record.source;
-  const std::string& copy_name = record.on_target ? record.source : record.target;
-  const bool copy_serves = copy != nullptr && ServesAnywhere(*copy);
-  const bool outdated = IsOutdated(record, truth, copy);
-  const auto serves = [&](std::string_view role) {
-    return fmt::format("'{}', which {}, serves: it is {}", copy_name, role, StatesText(*copy));
-  };
-  const auto age = [&](std::string_view what) {
-    return fmt::format(
-        "the record is older than what both sides have, and {}: it knows worker {}, and they know "
-        "worker {}",
-        what, record.epoch, std::max(truth.epoch, copy == nullptr ? 0 : copy->epoch));
-  };
-  switch (record.phase) {
-    case Phase::kFinishing:
-      if (copy_serves) return serves("the record says is to be removed");
-      if (!truth.All(State::kServing)) {
-        return fmt::format(
-            "'{}', which the record says is the only one to stay, does not serve everywhere: it is "
-            "{}",
-            truth_name, StatesText(truth));
-      }
-      return outdated ? age("says that one is to be removed") : "";
-    case Phase::kAborting:
-      // A host of it may have come back as it was before a rollback: then the other side serves beside it,
-      // and the catalog says so.
-      if (copy_serves && !(routed == truth_name && truth.All(State::kServing) && !outdated)) {
-        return serves("the record says is to be removed");
-      }
-      if (record.released) return outdated ? age("says that one is to be removed") : "";
-      if (truth.Any(State::kAbsent)) {
-        return fmt::format("'{}', which the record says is the only one to stay, is {}", truth_name,
-                           StatesText(truth));
-      }
-      if (copy == nullptr && truth.Any(State::kMoved)) {
-        return fmt::format(
-            "'{}', which the record says is the only one to stay, has moved, and '{}' cannot be "
-            "asked",
-            truth_name, copy_name);
-      }
-      return outdated ? age("says that one is to be removed") : "";
-    case Phase::kCutover:
-      if (!outdated) return "";
-      if (copy_serves && (ServesAnywhere(truth) || !copy->All(State::kServing))) {
-        return age(fmt::format("'{}' serves in the middle of the cutover that it describes", copy_name));
-      }
-      if (!copy_serves && !truth.All(State::kServing)) {
-        return age(fmt::format("'{}' does not serve everywhere", truth_name));
-      }
-      return "";
-    case Phase::kBackfill:
-    case Phase::kVerify:
-    case Phase::kReady:
-    case Phase::kReversible:
-      // It would be made anew there, empty, in place of the side that serves.
-      if (copy_serves && truth.Any(State::kAbsent)) {
-        return fmt::format("'{}', which the record takes for the truth, is {}, and '{}' serves", truth_name,
-                           StatesText(truth), copy_name);
-      }
-      return "";
-    default:
-      return "";
-  }
-}
-
 bool Diagnosis::Has(RepairStep step) const {
   return std::any_of(steps.begin(), steps.end(), [step](const Step& one) { return one.step == step; });
 }
 
 Diagnosis Diagnose(const RepairFacts& facts) { return Examination(facts).Examine(); }
-
-Json ToJson(const RepairFacts& facts, const Diagnosis& diagnosis) {
-  const Record& record = facts.record;
-  const bool recorded = facts.record_problem.ok();
-  const size_t bar = record.verified.find('|');
-  const bool verified = recorded && bar != std::string::npos;
-  Json steps = Json::array();
-  for (const Diagnosis::Step& step : diagnosis.steps) {
-    steps.push_back({{"step", Name(step.step)}, {"does", step.text}});
-  }
-  Json decisions = Json::array();
-  for (const Diagnosis::Decision& decision : diagnosis.decisions) {
-    decisions.push_back({{"why", decision.why}, {"command", decision.command}});
-  }
-  Json json = {{"dataset", facts.dataset},
-               {"phase", recorded ? std::string(Name(record.phase))
-                                  : (absl::IsNotFound(facts.record_problem) ? "none" : "unreadable")},
-               {"truth", diagnosis.truth},
-               {"worker", facts.runs_here        ? "here"
-                          : facts.runs_elsewhere ? "elsewhere"
-                                                 : "none"},
-               {"owner", record.owner},
-               {"epoch", record.epoch},
-               {"findings", diagnosis.findings},
-               {"notes", diagnosis.notes},
-               {"steps", std::move(steps)},
-               {"decisions", std::move(decisions)}};
-  if (facts.entry_problem.ok()) {
-    const CatalogEntry& entry = facts.entry;
-    json["catalog"] = {{"backend", entry.spec.backend}, {"other_backend", entry.other_backend}};
-    if (!entry.spec.engine.empty()) json["catalog"]["engine"] = entry.spec.engine;
-    if (!entry.other_engine.empty()) json["catalog"]["other_engine"] = entry.other_engine;
-  }
-  if (recorded || !facts.source.backend.empty()) {
-    json["source"] = SideJson(facts.source, verified, facts.source.boot == record.verified.substr(0, bar));
-    json["target"] =
-        SideJson(facts.target, verified, verified && facts.target.boot == record.verified.substr(bar + 1));
-  }
-  return json;
-}
 
 }  // namespace kvstore::migration

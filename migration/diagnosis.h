@@ -79,20 +79,6 @@ struct Diagnosis {
   bool Has(RepairStep step) const;
 };
 
-/// Whether a side has seen a later worker than the record knows, so that the record is an old one. A worker
-/// stores its epoch in the record before it gives it to a side.
-bool IsOutdated(const Record& record, const EndpointStatus& truth, const EndpointStatus* copy);
-/// Whether what both sides have shows that a cutover was begun, so that either may have writes which the
-/// other one lacks.
-bool ShowsCutover(const EndpointStatus& truth, const EndpointStatus& copy);
-/// Says why a worker that went on as the record says could remove or close the only side that has all
-/// acknowledged writes; empty: nothing speaks against it.
-///
-/// routed  the backend that the catalog names.
-/// copy    null if it cannot be asked.
-std::string FindContradiction(const Record& record, const std::string& routed, const EndpointStatus& truth,
-                              const EndpointStatus* copy);
-
 /// Says how a migration stands. Depends on the facts alone.
 Diagnosis Diagnose(const RepairFacts& facts);
 

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/fail_point.h"
+#include "migration/contradiction.h"
 #include "migration/migration.h"
 
 /// How a worker begins: it claims the migration, and brings both sides to the states that the record

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "migration/contradiction.h"
+
 namespace kvstore::migration {
 namespace {
 

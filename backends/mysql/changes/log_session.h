@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "backends/mysql/changes/log_position.h"
+#include "backends/mysql/driver/log_connection.h"
 #include "kvstore_api/mysql_options.h"
 #include "shardmap/shard_range.h"
 
@@ -20,11 +21,9 @@ inline constexpr std::string_view kRightsOfChanges =
 /// as one: no commit waits for it. Externally synchronised, except for Stop.
 class LogSession {
  public:
-  /// What happens at the end of the log.
-  enum class AtEnd : uint8_t {
-    kEnds,  ///< Next returns nothing.
-    kWaits  ///< Next waits; heartbeats come about once a second.
-  };
+  /// What happens at the end of the log: Next returns nothing, or waits, and heartbeats come about once a
+  /// second.
+  using AtEnd = LogConnection::AtEnd;
 
   /// Begins behind a place.
   ///
@@ -52,14 +51,13 @@ class LogSession {
   void Stop();
 
  private:
-  struct Handles;
-  LogSession(const Host& host, std::unique_ptr<Handles> handles, bool checksums);
+  LogSession(const Host& host, std::unique_ptr<LogConnection> connection, bool checksums);
   static absl::StatusOr<std::unique_ptr<LogSession>> Begin(const Host& host, const MySqlOptions& login,
                                                            const LogVector* after, const std::string& file,
                                                            AtEnd at_end);
 
   const std::string host_;
-  const std::unique_ptr<Handles> handles_;
+  const std::unique_ptr<LogConnection> connection_;
   const bool checksums_;
   const int socket_;  // a descriptor of its own of the connection, for Stop
 };

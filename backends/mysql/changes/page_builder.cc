@@ -77,10 +77,7 @@ bool Names(const DatasetTables& tables, const LoggedStatement& statement) {
     table.database = std::string(database);
     return table.Shard(tables.space).has_value();
   };
-  const auto is_table = [&](std::string_view word) {
-    const size_t dollar = word.find('$');
-    return word.substr(0, dollar) == tables.name || word == tables.name;
-  };
+  const auto is_table = [&](std::string_view word) { return word.substr(0, word.find('$')) == tables.name; };
   const bool has_name = AnyWord(statement.text, is_table) || Contains(statement.text, Quote(tables.name));
   return has_name && (is_shard(statement.database) || AnyWord(statement.text, is_shard));
 }

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "backends/mysql/changes/log_position.h"
 #include "catalog/file_catalog.h"
 #include "router/router.h"
 #include "tests/backends/mysql/tables_of_rows.h"
@@ -277,6 +278,52 @@ TEST_F(MySqlChangesTest, WhatIsOnMyRocksIsToldOnceItIsThere) {
   for (std::thread& writer : writers) writer.join();
   Follow("rows", replica, token);
   ExpectEqual("rows", replica);
+}
+
+TEST_F(MySqlChangesTest, ATransactionThatTheLogDoesNotHaveIsNotBelieved) {
+  Create({.name = "rows"});
+  ASSERT_OK(Put("rows", "r", "c", "1"));
+  const DatasetSpec spec = *store_->GetDataset("rows");
+  const auto position = backend_->StartChanges(spec, ChangesFrom::kNow);
+  ASSERT_OK(position);
+  auto other = mysql::ChangePosition::Decode(*position);
+  ASSERT_OK(other);
+  // As many transactions, of which the last is another one: what a promotion with a loss leaves.
+  for (auto& pair : other->pairs) {
+    const auto last = pair.place.done.last();
+    for (auto [domain, gtid] : last) {
+      gtid.server += 100;
+      pair.place.done.Add(gtid);
+    }
+  }
+  EXPECT_THAT(backend_->ReadChanges(spec, other->Encode(), {}), FailsWith(kOutOfRange, "were lost"));
+  EXPECT_OK(backend_->ReadChanges(spec, *position, {}));
+}
+
+TEST_F(MySqlChangesTest, NothingIsCompleteWhereAMasterTakesNoWrites) {
+  Create({.name = "rows"});
+  const auto now = store_->ReadChanges("rows", kChangesFromNow, {});
+  ASSERT_OK(now);
+  EXPECT_GT(now->complete_until_ms, 0u);
+  // Connections that are open already know nothing of it. The new master has what is written from now on.
+  SharedFleet().server(0).Run("SET GLOBAL read_only = ON");
+  EXPECT_THAT(store_->ReadChanges("rows", now->token, {}).status(),
+              FailsWith(absl::StatusCode::kUnavailable, "read-only"));
+  SharedFleet().server(0).Run("SET GLOBAL read_only = OFF");
+  EXPECT_OK(store_->ReadChanges("rows", now->token, {}));
+}
+
+TEST_F(MySqlChangesTest, SettingsThatWouldLoseChangesAreRefused) {
+  const DatasetSpec spec{.name = "rows", .keep_changes_ms = kDay};
+  MariaDbServer& server = SharedFleet().server(1);
+  for (const auto& [setting, bad, good] :
+       {std::tuple("gtid_strict_mode", "OFF", "ON"), std::tuple("gtid_domain_id", "1", "2"),
+        std::tuple("binlog_format", "MIXED", "ROW")}) {
+    server.Run(fmt::format("SET GLOBAL {} = {}", setting, bad));
+    EXPECT_THAT(store_->CreateDataset(spec), FailsWith(kFailedPrecondition, setting));
+    server.Run(fmt::format("SET GLOBAL {} = {}", setting, good));
+  }
+  EXPECT_OK(store_->CreateDataset(spec));
 }
 
 TEST_F(MySqlChangesTest, WhoIsTooLateIsTold) {
