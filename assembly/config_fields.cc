@@ -47,6 +47,7 @@ std::string ReadSecret(JsonFields& fields, const std::string& name, const fs::pa
 
 void ReadRocksDbOptions(JsonFields& fields, RocksDbOptions& options) {
   ReadUint(fields, "cache_bytes", 0, kMaxCacheBytes, options.cache_bytes);
+  if (const auto answers = fields.OptionalBool("cache_answers")) options.cache_answers = *answers;
   ReadUint(fields, "wal_bytes", kMinWalBytes, kMaxWalBytes, options.wal_bytes);
 }
 

@@ -49,6 +49,7 @@ class RocksDbDirectory : public EmbeddedDirectory {
     return RocksDbBackend::Open(std::move(dir_), DatasetsOf(contents.entries, name_),
                                 MigratingDatasetsOf(contents.entries, name_),
                                 {.cache_bytes = options_.cache_bytes,
+                                 .cache_answers = options_.cache_answers,
                                  .wal_bytes = options_.wal_bytes,
                                  .keep_logs_s = keep_logs_ ? kKeptLogsSeconds : 0,
                                  .catalog_missing = catalog_missing_,

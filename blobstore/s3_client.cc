@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "blobstore/s3_errors.h"
+#include "blobstore/s3_request.h"
 #include "blobstore/sha256.h"
 
 namespace kvstore::s3 {
@@ -186,31 +187,21 @@ absl::Status S3Client::Begin(S3Call& call, HttpSession& session) {
   const auto credentials = credentials_.Current();
   if (!credentials.ok()) return credentials.status();
   if (call.before_attempt != nullptr) call.before_attempt(call);
-  const std::string path = call.name.empty() ? location_.path : location_.path + location_.prefix + call.name;
   if (call.body_sha256.empty()) call.body_sha256 = Hex(Sha256Of(call.body));
-  const std::string date = AmzDate(WallClockMs());
-  Fields headers = call.headers;
-  headers.emplace_back("host", location_.host);
-  headers.emplace_back("x-amz-content-sha256", call.body_sha256);
-  headers.emplace_back("x-amz-date", date);
-  if (!credentials->session_token.empty())
-    headers.emplace_back("x-amz-security-token", credentials->session_token);
-  const SignedRequest request{.method = call.method,
-                              .path = path,
-                              .query = call.query,
-                              .headers = headers,
-                              .payload_sha256 = call.body_sha256};
-  headers.emplace_back("authorization", Authorization(request, *credentials,
-                                                      {.region = location_.region, .service = "s3"}, date));
+  S3Request request = SignedFor(location_, *credentials,
+                                {.method = call.method,
+                                 .name = call.name,
+                                 .query = call.query,
+                                 .headers = call.headers,
+                                 .body_sha256 = call.body_sha256},
+                                WallClockMs());
 
   call.exchange =
       HttpExchange{.method = call.method, .body = call.body, .max_answer_bytes = call.max_answer_bytes};
   call.exchange.stall_timeout_ms =
       call.stall_timeout_ms != 0 ? call.stall_timeout_ms : options_.stall_timeout_ms;
-  call.exchange.url = location_.server + UriEncoded(path, true);
-  if (!call.query.empty()) call.exchange.url += "?" + CanonicalQuery(call.query);
-  for (const auto& [name, value] : headers)
-    call.exchange.headers.push_back(fmt::format("{}: {}", name, value));
+  call.exchange.url = std::move(request.url);
+  call.exchange.headers = std::move(request.headers);
   session.Begin(call.exchange);
   return absl::OkStatus();
 }

@@ -10,8 +10,9 @@ USER = "user:00007"
 
 def ask_duckdb(folder):
     import duckdb
+    # fetchall: a relation of later versions has no fetchone.
     return duckdb.sql(f"""select count(*), count(distinct row), count(*) filter (where row = '{USER}')
-                          from read_parquet('{folder}/*.parquet')""").fetchone()
+                          from read_parquet('{folder}/*.parquet')""").fetchall()[0]
 
 
 def ask_spark(folder):

@@ -24,10 +24,13 @@ inline constexpr char kCached[] = "cached";    ///< Caches in front of a backend
 
 /// The embedded engine, which keeps its data in OpenOptions::data. A store has at most one such backend.
 struct RocksDbOptions {
-  /// Memory for blocks read from files, shared by all datasets and allocated as it is needed. The operating
-  /// system caches files too, but compressed, so a service that reads much should give this what it can
-  /// spare.
+  /// Memory for blocks read from files, and for answers, shared by all datasets and allocated as it is
+  /// needed. The operating system caches files too, but compressed, so a service that reads much should give
+  /// this what it can spare.
   size_t cache_bytes = size_t{32} << 20;
+  /// Whether the answer to a read of a row is kept there when the row is read again, until the row is
+  /// written.
+  bool cache_answers = true;
   /// About this much of write-ahead log is kept on disk. Beyond it, what the oldest log holds is flushed to
   /// tables. A restart after a crash reads the logs.
   size_t wal_bytes = size_t{1} << 30;

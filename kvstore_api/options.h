@@ -17,6 +17,7 @@ namespace kvstore {
 struct TimeRange {
   uint64_t start = 0;
   uint64_t end = kMaxTimestamp + 1;
+  friend bool operator==(const TimeRange&, const TimeRange&) = default;
 };
 
 /// Selects what to read of a row.

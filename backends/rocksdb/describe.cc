@@ -14,10 +14,13 @@ struct Ticker {
   const char* help;
 };
 
-constexpr std::array<Ticker, 10> kTickers = {{
+constexpr std::array<Ticker, 12> kTickers = {{
     {rocksdb::BLOCK_CACHE_HIT, "kvstore_rocksdb_block_cache_hits_total", "Blocks found in the cache"},
     {rocksdb::BLOCK_CACHE_MISS, "kvstore_rocksdb_block_cache_misses_total",
      "Blocks read from files or the system's cache"},
+    {rocksdb::ROW_CACHE_HIT, "kvstore_rocksdb_answers_found_total", "Reads of rows whose answer was kept"},
+    {rocksdb::ROW_CACHE_MISS, "kvstore_rocksdb_answers_missed_total",
+     "Reads of rows that no kept answer could serve"},
     {rocksdb::BLOOM_FILTER_PREFIX_USEFUL, "kvstore_rocksdb_bloom_useful_total",
      "Reads of files that bloom filters have avoided"},
     {rocksdb::BYTES_WRITTEN, "kvstore_rocksdb_written_bytes_total", "Keys and values written"},
@@ -74,7 +77,8 @@ void Describe(Engine& engine, MetricsSink& sink) {
   engine.db().GetIntProperty(Properties::kBlockCacheUsage, &cached);
   sink.Gauge("kvstore_rocksdb_wal_bytes", "Write-ahead logs, which a restart has to replay", {},
              static_cast<double>(engine.Logs().bytes));
-  sink.Gauge("kvstore_rocksdb_block_cache_bytes", "Blocks in the cache", {}, static_cast<double>(cached));
+  sink.Gauge("kvstore_rocksdb_block_cache_bytes", "Blocks and answers in the cache", {},
+             static_cast<double>(cached));
 }
 
 }  // namespace kvstore::rocks

@@ -240,6 +240,11 @@ void AddBackupBench(CLI::App& group, Globals& globals) {
   command->add_option("--seconds", options->seconds, "Seconds of reads, alone and beside a backup")
       ->check(CLI::Range(0.1, 3600.0))
       ->capture_default_str();
+  command->add_option(
+      "--bucket", options->bucket,
+      "A bucket, \"s3://BUCKET/PREFIX\" with nothing below PREFIX: a restore from there is compared "
+      "with curl, and the backup is left there. AWS_ENDPOINT_URL_S3, AWS_ACCESS_KEY_ID and "
+      "AWS_SECRET_ACCESS_KEY say how to reach it");
   command->footer("Example: kv bench backup --rows 1000000");
   command->callback([options, &globals] {
     options->dir = globals.data;

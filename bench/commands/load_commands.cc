@@ -61,8 +61,12 @@ class BenchedStore {
   explicit BenchedStore(const Globals& globals, bool served = false) {
     if (served) {
       folder_.emplace(OrFail(Folder::Make()));
-      server_.emplace(OrFail(Child::Start("kv", {"--data", (folder_->path() / "store").string(), "serve",
-                                                 "--listen", "127.0.0.1:0", "--resp", "127.0.0.1:0"})));
+      const std::filesystem::path config = folder_->path() / "kv.json";
+      // The peers have their data in memory, too.
+      std::ofstream(config) << Json{{"data", (folder_->path() / "store").string()},
+                                    {"cache_bytes", 256 << 20}};
+      server_.emplace(OrFail(Child::Start(
+          "kv", {"--config", config.string(), "serve", "--listen", "127.0.0.1:0", "--resp", "127.0.0.1:0"})));
       // "serving on ADDRESS; redis on ADDRESS"
       const std::string& line = server_->first_line();
       const std::string grpc = line.substr(0, line.find(';'));

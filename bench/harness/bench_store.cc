@@ -22,7 +22,8 @@ absl::StatusOr<std::unique_ptr<BenchStore>> BenchStore::Create(const std::string
   auto dir = rocks::DataDir::Open(path, /*create=*/true);
   if (!dir.ok()) return dir.status();
   auto catalog = std::make_unique<FileCatalog>(dir->catalog());
-  auto backend = RocksDbBackend::Open(*std::move(dir), {}, {}, {.cache_bytes = cache_bytes});
+  auto backend =
+      RocksDbBackend::Open(*std::move(dir), {}, {}, {.cache_bytes = cache_bytes, .cache_answers = false});
   if (!backend.ok()) return backend.status();
   bench->backend_ = backend->get();
   bench->engine_ = &(*backend)->engine();

@@ -39,8 +39,8 @@ absl::StatusOr<RedisClient> RedisClient::Connect(uint16_t port) {
 }
 
 void RedisClient::Send(std::span<const std::string_view> words) {
-  std::array<const char*, 8> texts{};
-  std::array<size_t, 8> sizes{};
+  std::array<const char*, 32> texts{};
+  std::array<size_t, 32> sizes{};
   for (size_t i = 0; i < words.size(); ++i) {
     texts.at(i) = words[i].data();
     sizes.at(i) = words[i].size();

@@ -19,7 +19,7 @@ class RedisClient {
   /// UNAVAILABLE if nobody listens there.
   static absl::StatusOr<RedisClient> Connect(uint16_t port);
 
-  /// Sends a command; its reply must be received by ReceiveReply.
+  /// Sends a command of at most 32 words; its reply must be received by ReceiveReply.
   void Send(std::span<const std::string_view> words);
   /// Receives the next reply. Returns how many elements it has, after copying out the texts in it, as any
   /// caller must; or the number that it is.

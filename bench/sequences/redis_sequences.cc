@@ -69,6 +69,8 @@ class RedisSequences : public SequenceStore {
     return found;
   }
 
+  RedisClient* HashClient(int thread) override { return &Client(thread); }
+
   std::string promise() const override {
     return durability_ == Durability::kMachine
                ? "appendfsync always: an answer survives power loss; all is in memory"

@@ -13,12 +13,15 @@ namespace kvstore::bench {
 namespace {
 
 constexpr char kServedDataset[] = "kv_bench_sequences";
+constexpr char kHashes[] = "kv_bench_hashes";
 
 class RespSequences : public SequenceStore {
  public:
   RespSequences(KVStore& store, std::vector<RedisClient> clients, Durability durability)
       : store_(store), clients_(std::move(clients)), durability_(durability) {}
-  ~RespSequences() override { store_.DropDataset(kServedDataset, {}).IgnoreError(); }
+  ~RespSequences() override {
+    for (const char* dataset : {kServedDataset, kHashes}) store_.DropDataset(dataset, {}).IgnoreError();
+  }
 
   void Append(int thread, const Event& event) override {
     Send(Client(thread), event);
@@ -48,6 +51,9 @@ class RespSequences : public SequenceStore {
     return found;
   }
 
+  RedisClient* HashClient(int thread) override { return &Client(thread); }
+  std::string HashKey(std::string_view user) const override { return RowOf(kHashes, user); }
+
   std::string promise() const override {
     return durability_ == Durability::kMachine
                ? "an answer survives power loss; all versions are kept, on disk; the Redis protocol"
@@ -57,9 +63,9 @@ class RespSequences : public SequenceStore {
  private:
   RedisClient& Client(int thread) { return clients_[static_cast<size_t>(thread)]; }
 
-  /// Returns the key of a column as a stream. Within the row's key a ':' is written as \x3A.
-  static std::string KeyOf(std::string_view user, std::string_view kind) {
-    std::string key = fmt::format("{}:", kServedDataset);
+  /// Returns the key of a user's row. Within the row's key a ':' is written as \x3A.
+  static std::string RowOf(std::string_view dataset, std::string_view user) {
+    std::string key = fmt::format("{}:", dataset);
     for (const char c : user) {
       if (c == ':') {
         key += "\\x3A";
@@ -67,7 +73,12 @@ class RespSequences : public SequenceStore {
         key += c;
       }
     }
-    return fmt::format("{}:{}", key, kind);
+    return key;
+  }
+
+  /// Returns the key of a column as a stream.
+  static std::string KeyOf(std::string_view user, std::string_view kind) {
+    return fmt::format("{}:{}", RowOf(kServedDataset, user), kind);
   }
 
   static void Send(RedisClient& client, const Event& event) {
@@ -92,10 +103,10 @@ absl::StatusOr<std::unique_ptr<SequenceStore>> MakeRespSequences(KVStore& store,
     if (!client.ok()) return client.status();
     clients.push_back(*std::move(client));
   }
-  if (auto status =
-          store.CreateDataset({.name = kServedDataset, .max_versions = 0, .durability = durability});
-      !status.ok()) {
-    return status;
+  for (const DatasetSpec& spec :
+       {DatasetSpec{.name = kServedDataset, .max_versions = 0, .durability = durability},
+        DatasetSpec{.name = kHashes, .max_versions = 1, .durability = durability}}) {
+    if (auto status = store.CreateDataset(spec); !status.ok()) return status;
   }
   return std::make_unique<RespSequences>(store, std::move(clients), durability);
 }

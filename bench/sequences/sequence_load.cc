@@ -14,6 +14,8 @@ constexpr uint32_t kNewest = 50;
 constexpr size_t kFanOut = 100;
 constexpr uint32_t kNewestOfMany = 10;
 constexpr size_t kLoadBatch = 1000;
+constexpr size_t kHashFields = 10;
+constexpr size_t kFieldBytes = 100;
 constexpr uint64_t kFirstMs = 1'700'000'000'000;
 
 template <typename Random>
@@ -22,9 +24,10 @@ std::string_view Kind(Random& random) {
 }
 
 template <typename Random>
-std::string MakeValue(Random& random) {
+std::string MakeValue(Random& random, size_t bytes = kValueBytes) {
   std::string value;
-  while (value.size() < kValueBytes) value += fmt::format("{:016x}", random());
+  while (value.size() < bytes) value += fmt::format("{:016x}", random());
+  value.resize(bytes);
   return value;
 }
 
@@ -90,6 +93,39 @@ const char* SequenceLoad::FanOut(SequenceStore& store, int thread) {
   for (std::string_view& user : users) user = User(random);
   store.ReadNewestOf(thread, users, Kind(random), kNewestOfMany);
   return "fan_out_100";
+}
+
+void SequenceLoad::SetHashOf(SequenceStore& store, int thread, std::string_view user) {
+  static constexpr std::array<std::string_view, kHashFields> kNames = {"f0", "f1", "f2", "f3", "f4",
+                                                                       "f5", "f6", "f7", "f8", "f9"};
+  const std::string key = store.HashKey(user);
+  const std::string value = MakeValue(RandomOf(thread), kFieldBytes);
+  std::array<std::string_view, 2 + 2 * kHashFields> words = {"HSET", key};
+  for (size_t i = 0; i < kHashFields; ++i) {
+    words.at(2 + 2 * i) = kNames.at(i);
+    words.at(3 + 2 * i) = value;
+  }
+  RedisClient& client = *store.HashClient(thread);
+  client.Send(words);
+  client.ReceiveReply();
+}
+
+void SequenceLoad::SetHashes(SequenceStore& store) {
+  for (const std::string& user : users_) SetHashOf(store, 0, user);
+}
+
+const char* SequenceLoad::SetHash(SequenceStore& store, int thread) {
+  SetHashOf(store, thread, User(RandomOf(thread)));
+  return "set_hash_10";
+}
+
+const char* SequenceLoad::GetHash(SequenceStore& store, int thread) {
+  const std::string key = store.HashKey(User(RandomOf(thread)));
+  const std::array<std::string_view, 2> words = {"HGETALL", key};
+  RedisClient& client = *store.HashClient(thread);
+  client.Send(words);
+  client.ReceiveReply();
+  return "get_hash_10";
 }
 
 }  // namespace kvstore::bench

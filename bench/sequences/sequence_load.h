@@ -31,8 +31,16 @@ class SequenceLoad {
   const char* ReadNewest(SequenceStore& store, int thread);
   /// Reads the newest 10 of a kind, of 100 users at once.
   const char* FanOut(SequenceStore& store, int thread);
+  /// Sets ten fields of 100 bytes of a user's hash. The store must have hashes.
+  const char* SetHash(SequenceStore& store, int thread);
+  /// Reads all fields of a user's hash. The store must have hashes, and those of all users (SetHashes).
+  const char* GetHash(SequenceStore& store, int thread);
+  /// Sets the hashes of all users.
+  void SetHashes(SequenceStore& store);
 
  private:
+  void SetHashOf(SequenceStore& store, int thread, std::string_view user);
+
   using Random = std::mt19937_64;
 
   Random& RandomOf(int thread) { return random_[static_cast<size_t>(thread)]; }

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
+#include "bench/sequences/redis_client.h"
 #include "kvstore_api/kvstore.h"
 #include "kvstore_api/open.h"
 
@@ -39,6 +40,10 @@ class SequenceStore {
     for (const std::string_view user : users) found += ReadNewest(thread, user, kind, count);
     return found;
   }
+  /// Returns the client by which a thread can call hashes of the Redis protocol; null if the store has none.
+  virtual RedisClient* HashClient(int /*thread*/) { return nullptr; }
+  /// Returns the key of a user's hash for that client.
+  virtual std::string HashKey(std::string_view user) const { return std::string(user); }
   /// Describes in a few words what an acknowledged Append survives and which data is kept, without which the
   /// figures cannot be compared.
   virtual std::string promise() const = 0;

@@ -1,6 +1,7 @@
 #include "bench/sequences/sequences_bench.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -12,11 +13,16 @@
 namespace kvstore::bench {
 namespace {
 
-constexpr std::array<const char*, 3> kPaths = {"newest_50", "fan_out_100", "append"};
+constexpr std::array<const char*, 5> kPaths = {"newest_50", "fan_out_100", "append", "get_hash_10",
+                                               "set_hash_10"};
+
+bool IsOfHashes(std::string_view path) { return path == "get_hash_10" || path == "set_hash_10"; }
 
 Operation MakeOperation(SequenceLoad& load, SequenceStore& store, std::string_view path) {
   if (path == "append") return [&](int thread) { return load.Append(store, thread); };
   if (path == "newest_50") return [&](int thread) { return load.ReadNewest(store, thread); };
+  if (path == "get_hash_10") return [&](int thread) { return load.GetHash(store, thread); };
+  if (path == "set_hash_10") return [&](int thread) { return load.SetHash(store, thread); };
   return [&](int thread) { return load.FanOut(store, thread); };
 }
 
@@ -42,7 +48,7 @@ absl::StatusOr<std::vector<SequencesPath>> BenchSequences(KVStore& store, const 
   for (const std::string& path : options.paths) {
     if (std::find(kPaths.begin(), kPaths.end(), path) == kPaths.end()) {
       return absl::InvalidArgumentError(
-          fmt::format("paths: '{}' is none of newest_50, fan_out_100 and append", path));
+          fmt::format("paths: '{}' is none of {}", path, fmt::join(kPaths, ", ")));
     }
   }
   std::vector<std::unique_ptr<SequenceStore>> stores;
@@ -62,9 +68,14 @@ absl::StatusOr<std::vector<SequencesPath>> BenchSequences(KVStore& store, const 
   load.Load(stores, options.events);
   if (auto status = load.CheckAlike(stores); !status.ok()) return status;
 
+  const bool have_hashes = std::all_of(stores.begin(), stores.end(),
+                                       [](const auto& one) { return one->HashClient(0) != nullptr; });
+  if (have_hashes) {
+    for (const auto& one : stores) load.SetHashes(*one);
+  }
   std::vector<SequencesPath> results;
   for (const char* const path : kPaths) {
-    if (!Wanted(options.paths, path)) continue;
+    if (!Wanted(options.paths, path) || (IsOfHashes(path) && !have_hashes)) continue;
     std::vector<Operation> operations;
     for (const auto& one : stores) operations.push_back(MakeOperation(load, *one, path));
     auto rounds = RunByTurns(options.load, operations);

@@ -16,7 +16,7 @@ struct SequencesOptions {
   Durability durability = Durability::kProcess;
   uint16_t resp_port = 0;  ///< Where the store's server speaks the Redis protocol, to measure by that; 0: no.
   std::vector<std::string> peers;  ///< Some of "rocksdb", "redis" and "mariadb".
-  std::vector<std::string> paths;  ///< Some of "append", "newest_50" and "fan_out_100"; empty: all.
+  std::vector<std::string> paths;  ///< Some of those of BenchSequences; empty: all that the stores have.
   LoadOptions load{.threads = 32, .warm_up_s = 1, .seconds = 2, .rounds = 5};
 };
 
@@ -39,6 +39,12 @@ struct SequencesPath {
 ///   newest_50    the newest 50 of a user and a kind
 ///   fan_out_100  the newest 10 of a kind, of 100 users at once
 ///   append       an event that has just happened
+///
+/// and where all stores are called by the Redis protocol:
+///
+///   get_hash_10  a hash of a user with ten fields of 100 bytes
+///   set_hash_10  sets these fields
+///
 /// fleet  servers for the peer "mariadb".
 ///
 /// INVALID_ARGUMENT if there is no such peer or path; UNAVAILABLE if a peer does not start.

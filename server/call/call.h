@@ -180,6 +180,8 @@ class Call {
   /// Returns whether it is a write that waits neither for another machine nor for the device, so that several
   /// of them can run one after the other on one worker.
   bool RunsInTurn() const { return Traits(operation_).right == Right::kWrite && !waits_ && !flushes_; }
+  /// Returns whether it is a write that waits for the device, and not for another machine.
+  bool WaitsForDevice() const { return Traits(operation_).right == Right::kWrite && !waits_ && flushes_; }
   /// Returns whether it may wait for another machine or, as a write, for the device. After Admit.
   bool MayWait() const { return waits_ || (Traits(operation_).right != Right::kRead && flushes_); }
 

@@ -75,13 +75,13 @@ void ClearText(std::string& text) {
 
 }  // namespace
 
-Connection::Connection(const Environment& environment, boost::asio::io_context& loop, PutGroup& puts,
+Connection::Connection(const Environment& environment, boost::asio::io_context& loop, PutGroups& puts,
                        std::unique_ptr<Channel> channel, std::string peer,
                        std::function<void(Connection&)> closed)
     : counted_(environment.figures),
       environment_(environment),
       loop_(loop),
-      put_group_(puts),
+      put_groups_(puts),
       channel_(std::move(channel)),
       peer_(std::move(peer)),
       closed_callback_(std::move(closed)),

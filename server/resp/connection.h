@@ -39,7 +39,7 @@ class Connection final : public std::enable_shared_from_this<Connection>,
 
   /// peer    the client's address, as in CallTransport.
   /// closed  called when the connection is closed, which may destroy it.
-  Connection(const Environment& environment, boost::asio::io_context& loop, PutGroup& puts,
+  Connection(const Environment& environment, boost::asio::io_context& loop, PutGroups& puts,
              std::unique_ptr<Channel> channel, std::string peer, std::function<void(Connection&)> closed);
   ~Connection() override;
   Connection(const Connection&) = delete;
@@ -156,7 +156,7 @@ class Connection final : public std::enable_shared_from_this<Connection>,
   const Counted counted_;
   const Environment environment_;
   boost::asio::io_context& loop_;
-  PutGroup& put_group_;
+  PutGroups& put_groups_;
   const std::unique_ptr<Channel> channel_;
   const std::string peer_;
   const std::function<void(Connection&)> closed_callback_;

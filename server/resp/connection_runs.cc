@@ -16,8 +16,9 @@ void Connection::Track() {
 
 void Connection::Launch() {
   busy_ = true;
-  if (run_.kind() == Run::Kind::kPuts) return put_group_.Add(shared_from_this());
+  if (run_.kind() == Run::Kind::kPuts) return put_groups_.here.Add(shared_from_this());
   Track();
+  if (run_.kind() == Run::Kind::kFlushedPuts) return put_groups_.flushed.Add(shared_from_this());
   run_.requests().front()->call->Post([self = shared_from_this()]() mutable { WorkOnRun(std::move(self)); });
 }
 

@@ -49,7 +49,7 @@ class Loop {
   const Certificates* const certificates_;
   boost::asio::io_context context_{1};  // run by one thread
   boost::asio::steady_timer timer_{context_};
-  PutGroup puts_;
+  PutGroups puts_;
   std::atomic<size_t> count_{0};
   std::unordered_map<Connection*, std::shared_ptr<Connection>> connections_;  // touched by the thread alone
   bool closing_ = false;                                                      // the same

@@ -27,7 +27,9 @@ size_t CellsOf(const Request& request) {
 Run::Kind Run::KindOf(const Request& request) {
   if (std::holds_alternative<WritePlan>(request.plan)) {
     const size_t most = std::get<WritePlan>(request.plan).counts_added ? kMostCountedHere : kMostCellsHere;
-    return request.call->RunsInTurn() && CellsOf(request) <= most ? Kind::kPuts : Kind::kPutsOnWorker;
+    if (CellsOf(request) > most) return Kind::kPutsOnWorker;
+    if (request.call->RunsInTurn()) return Kind::kPuts;
+    return request.call->WaitsForDevice() ? Kind::kFlushedPuts : Kind::kPutsOnWorker;
   }
   return std::holds_alternative<ReadPlan>(request.plan) && request.call->MayWait() ? Kind::kReads
                                                                                    : Kind::kAlone;
@@ -38,7 +40,7 @@ bool Run::CanJoin(const Request& request) const {
     return false;
   if (requests_.size() >= kMost || bytes_ >= kMostBytes) return false;
   if (KindOf(request) != kind_ || PlannedDataset(request) != PlannedDataset(*requests_.front())) return false;
-  return kind_ != Kind::kPuts || cells_ + CellsOf(request) <= kMostCellsHere;
+  return kind_ == Kind::kPutsOnWorker || kind_ == Kind::kReads || cells_ + CellsOf(request) <= kMostCellsHere;
 }
 
 void Run::Add(std::unique_ptr<Request> request) {
@@ -54,6 +56,7 @@ void Run::Add(std::unique_ptr<Request> request) {
 Outcome Run::CarryOut(Core& core, Version version) {
   switch (kind_) {
     case Kind::kPuts:
+    case Kind::kFlushedPuts:
     case Kind::kPutsOnWorker: {
       std::vector<Request*> puts;
       for (const auto& request : requests_) puts.push_back(request.get());

@@ -17,8 +17,8 @@ class Run {
     kAlone,        ///< By a worker.
     kReads,        ///< Reads of one dataset that wait for another machine, by a worker.
     kPuts,         ///< Small puts of one dataset that do not wait, with those of other connections.
-    kPutsOnWorker  ///< Puts of one dataset that wait for a machine or for the device, or are large, by a
-                   ///< worker.
+    kFlushedPuts,  ///< The same, of puts that wait for the device.
+    kPutsOnWorker  ///< Puts of one dataset that wait for a machine, or are large, by a worker.
   };
 
   /// How a command is carried out that is not carried out at once.

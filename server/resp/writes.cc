@@ -157,20 +157,43 @@ void AppendPut(Request& request, Encoder& out) {
 void PutGroup::Add(std::shared_ptr<PutMember> member) {
   members_.push_back(std::move(member));
   // What is posted runs behind everything that has arrived by now.
-  if (members_.size() == 1) boost::asio::post(loop_, [this] { CarryOut(); });
+  if (members_.size() == 1 && !runs_) boost::asio::post(loop_, [this] { Begin(); });
 }
 
-void PutGroup::CarryOut() {
-  // What is left is carried out behind other things that the loop has to do.
+void PutGroup::Begin() {
+  Members members = Take();
+  if (where_ == Where::kHere) {
+    CarryOut(members);
+    // What is left is carried out behind other things that the loop has to do.
+    if (!members_.empty()) boost::asio::post(loop_, [this] { Begin(); });
+    return End(members);
+  }
+  runs_ = true;
+  if (!thread_) thread_.emplace(1);
+  boost::asio::post(*thread_, [this, members = std::move(members)]() mutable {
+    CarryOut(members);
+    // A connection must not be destroyed by that thread, so the loop gets all references to it.
+    boost::asio::post(loop_, [this, members = std::move(members)] {
+      runs_ = false;
+      // What has arrived by now does not wait for the answers to these.
+      if (!members_.empty()) Begin();
+      End(members);
+    });
+  });
+}
+
+PutGroup::Members PutGroup::Take() {
   size_t cells = 0;
   auto end = members_.begin();
   for (; end != members_.end() && cells < kMostCellsTogether; ++end) {
     for (const auto& put : (*end)->puts()) cells += PlanOf(*put).cells.size();
   }
-  const std::vector<std::shared_ptr<PutMember>> members(std::make_move_iterator(members_.begin()),
-                                                        std::make_move_iterator(end));
+  Members taken(std::make_move_iterator(members_.begin()), std::make_move_iterator(end));
   members_.erase(members_.begin(), end);
-  if (!members_.empty()) boost::asio::post(loop_, [this] { CarryOut(); });
+  return taken;
+}
+
+void PutGroup::CarryOut(const Members& members) {
   std::vector<std::pair<std::string_view, std::vector<Request*>>> datasets;
   for (const auto& member : members) {
     const Requests& puts = member->puts();
@@ -184,6 +207,9 @@ void PutGroup::CarryOut() {
     for (const auto& put : puts) found->second.push_back(put.get());
   }
   for (const auto& [dataset, puts] : datasets) CarryOutPuts(core_, puts);
+}
+
+void PutGroup::End(const Members& members) {
   for (const auto& member : members) member->PutsDone();
 }
 

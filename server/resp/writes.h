@@ -1,7 +1,10 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -31,17 +34,42 @@ class PutMember {
 /// calls are made on that thread.
 class PutGroup {
  public:
-  PutGroup(boost::asio::io_context& loop, Core& core) : loop_(loop), core_(core) {}
+  enum class Where : uint8_t {
+    kHere,       ///< Carries out puts on the thread itself.
+    kOnAnother,  ///< Carries them out on a thread of its own: what arrives meanwhile is the next group, so
+                 ///< that many puts wait together for the device.
+  };
+
+  PutGroup(boost::asio::io_context& loop, Core& core, Where where)
+      : loop_(loop), core_(core), where_(where) {}
 
   /// Has the puts carried out when the thread has dealt with everything that has arrived by now.
   void Add(std::shared_ptr<PutMember> member);
 
  private:
-  void CarryOut();
+  using Members = std::vector<std::shared_ptr<PutMember>>;
+
+  void Begin();
+  /// Takes those that are carried out next.
+  Members Take();
+  void CarryOut(const Members& members);
+  void End(const Members& members);
 
   boost::asio::io_context& loop_;
   Core& core_;
-  std::vector<std::shared_ptr<PutMember>> members_;
+  const Where where_;
+  Members members_;
+  bool runs_ = false;                               // a group is being carried out on the other thread
+  std::optional<boost::asio::thread_pool> thread_;  // the other thread, once it was needed
+};
+
+/// The groups of a thread.
+struct PutGroups {
+  PutGroups(boost::asio::io_context& loop, Core& core)
+      : here(loop, core, PutGroup::Where::kHere), flushed(loop, core, PutGroup::Where::kOnAnother) {}
+
+  PutGroup here;
+  PutGroup flushed;
 };
 
 }  // namespace kvstore::server::resp

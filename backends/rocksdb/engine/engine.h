@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "backend_api/checkpoint.h"
 #include "backend_api/write_log.h"
+#include "backends/rocksdb/engine/answer_cache.h"
 #include "backends/rocksdb/engine/checkpoint.h"
 #include "backends/rocksdb/engine/data_dir.h"
 #include "backends/rocksdb/engine/family.h"
@@ -29,7 +30,8 @@ namespace kvstore::rocks {
 
 /// How much memory and disk an engine may use, and what its caller knows of the catalog.
 struct EngineOptions {
-  size_t cache_bytes = size_t{32} << 20;          ///< Blocks kept in memory, all datasets together.
+  size_t cache_bytes = size_t{32} << 20;  ///< Blocks and answers kept in memory, all datasets together.
+  bool cache_answers = true;  ///< Whether answers are kept there, besides blocks (answer_cache.h).
   size_t write_buffer_bytes = size_t{256} << 20;  ///< Writes not yet in files, all datasets together.
   size_t wal_bytes = size_t{1} << 30;  ///< Write-ahead logs, about; beyond it, memtables are flushed.
   /// The changes of a dataset that are kept for those who follow it (change_log.h), about, on disk.
@@ -143,6 +145,8 @@ class Engine {
   RowLocks& locks() { return locks_; }
   Timestamps& timestamps() { return *timestamps_; }
   Trimmer& trimmer() { return *trimmer_; }
+  /// Null if answers are not kept.
+  AnswerCache* answers() { return answers_.get(); }
   const rocksdb::Statistics& statistics() const { return *statistics_; }
 
  private:
@@ -194,7 +198,8 @@ class Engine {
   const std::shared_ptr<Trimmer> trimmer_;
   const std::shared_ptr<IdleIterators> idle_iterators_;
   const std::shared_ptr<rocksdb::Statistics> statistics_;
-  std::atomic<bool> stopped_{false};  // an error may have stopped writes; only a write can tell
+  const std::unique_ptr<AnswerCache> answers_;  // null: not kept
+  std::atomic<bool> stopped_{false};            // an error may have stopped writes; only a write can tell
   RowLocks locks_;
   std::unique_ptr<rocksdb::DB> db_;
   std::unique_ptr<Timestamps> timestamps_;

@@ -131,7 +131,10 @@ Engine::Engine(DataDir dir, const EngineOptions& options, FamilyHooks hooks)
       write_buffers_(std::make_shared<rocksdb::WriteBufferManager>(options.write_buffer_bytes)),
       trimmer_(std::make_shared<Trimmer>()),
       idle_iterators_(std::make_shared<IdleIterators>()),
-      statistics_(rocksdb::CreateDBStatistics()) {
+      statistics_(rocksdb::CreateDBStatistics()),
+      answers_(options.cache_answers && options.cache_bytes > 0
+                   ? std::make_unique<AnswerCache>(cache_, statistics_)
+                   : nullptr) {
   // Counters cost nothing measurable; timers and histograms would.
   statistics_->set_stats_level(rocksdb::StatsLevel::kExceptHistogramOrTimers);
 }

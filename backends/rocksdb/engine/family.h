@@ -27,6 +27,7 @@ struct FamilySettings {
     ttl_ms = spec.ttl_ms;
     sync = spec.durability == Durability::kMachine;
     keep_changes_ms = spec.keep_changes_ms;
+    changes.fetch_add(1, std::memory_order_acq_rel);
   }
 
   /// Returns the lowest timestamp (ms) that has not expired now; 0 if the dataset has no time to live, and
@@ -42,6 +43,7 @@ struct FamilySettings {
   std::atomic<uint64_t> ttl_ms;
   std::atomic<bool> sync;
   std::atomic<uint64_t> keep_changes_ms;
+  std::atomic<uint32_t> changes{0};        // calls of Set
   std::atomic<uint64_t> expired_cells{0};  // dropped by compactions since this process opened the family
 };
 

@@ -52,7 +52,10 @@ class Gate {
     capture_.store(captures && to == EndpointState::kServing ? dirty_.get() : nullptr,
                    std::memory_order_release);
     state_.store(to, std::memory_order_release);
+    changes_of_state_.fetch_add(1, std::memory_order_acq_rel);
   }
+  /// How often the state was changed. What was read before a change says nothing of what there is after it.
+  uint32_t changes() const { return changes_of_state_.load(std::memory_order_acquire); }
 
   // ---- for those who read changes, and for what opens and drops the log ----
 
@@ -78,6 +81,7 @@ class Gate {
   }
 
   std::atomic<EndpointState> state_{EndpointState::kServing};
+  std::atomic<uint32_t> changes_of_state_{0};
   std::atomic<DirtyLog*> capture_{nullptr};
   std::shared_ptr<DirtyLog> dirty_;
   std::atomic<ChangeLog*> changes_{nullptr};

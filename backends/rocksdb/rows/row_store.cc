@@ -14,6 +14,7 @@
 #include "backends/rocksdb/engine/status.h"
 #include "backends/rocksdb/rows/cell_key.h"
 #include "backends/rocksdb/rows/partitions.h"
+#include "backends/rocksdb/rows/row_answer.h"
 #include "backends/rocksdb/rows/row_deleter.h"
 #include "backends/rocksdb/rows/row_reader.h"
 #include "backends/rocksdb/rows/row_scan.h"
@@ -112,15 +113,6 @@ uint64_t RocksRowStore::Hash(std::string_view row) const {
 absl::StatusOr<RowPage> RocksRowStore::Get(std::string_view row, const ReadOptions& options,
                                            const std::optional<RowPosition>& after) {
   if (auto status = family_->gate.CheckRead(); !status.ok()) return status;
-  // The next read of this thread reuses the memory of these.
-  static thread_local std::string prefix;
-  static thread_local std::string upper_bound;
-  prefix.clear();
-  AppendEncoded(prefix, row);
-  upper_bound = prefix;
-  upper_bound.back() = kAfterEnd;
-  const auto it = family_->iterators->Acquire(prefix, upper_bound);
-
   std::vector<std::string> columns;
   RowQuery query;
   if (options.columns) {
@@ -131,10 +123,41 @@ absl::StatusOr<RowPage> RocksRowStore::Get(std::string_view row, const ReadOptio
   query.limit = options.limit;
   query.max_bytes = options.max_bytes;
   query.max_examined = std::min(query.max_examined, ScanBudgetLeft());
+  // The next read of this thread reuses the memory of these.
+  static thread_local std::string key;
+  AnswerCache* answers = after || options.time_range != TimeRange() ? nullptr : engine_->answers();
+  // The key says which settings hold, so it is made before they are read.
+  if (answers != nullptr && !MakeAnswerKey(*family_, row, query.columns, key)) answers = nullptr;
   query.SetVisibility(options.time_range, *family_->settings);
+  if (answers == nullptr) return ReadPage(row, query, after ? &*after : nullptr);
+
+  const uint64_t hash = Hash(row);
+  if (const auto found = answers->Find(hash, key)) {
+    if (auto items = DecodeAnswer(found->answer(), query)) return RowPage{.items = *std::move(items)};
+  }
+  const auto before = answers->BeforeRead(hash);
+  auto page = ReadPage(row, query, nullptr);
+  if (before && page.ok() && !page->next && !page->items.empty()) {
+    if (std::string answer = EncodeAnswer(page->items, query.versions); !answer.empty())
+      answers->Add(*before, key, std::move(answer));
+  }
+  return page;
+}
+
+absl::StatusOr<RowPage> RocksRowStore::ReadPage(std::string_view row, const RowQuery& query,
+                                                const RowPosition* after) {
+  // The next read of this thread reuses the memory of these.
+  static thread_local std::string prefix;
+  static thread_local std::string upper_bound;
+  prefix.clear();
+  AppendEncoded(prefix, row);
+  upper_bound = prefix;
+  upper_bound.back() = kAfterEnd;
+  const auto it = family_->iterators->Acquire(prefix, upper_bound);
+
   RowPage page;
   RowReader reader(*it);
-  auto next = reader.Read(prefix, query, after ? &*after : nullptr, /*positioned=*/false, page.items);
+  auto next = reader.Read(prefix, query, after, /*positioned=*/false, page.items);
   if (!next.ok()) return next.status();
   page.next = *std::move(next);
   return page;
@@ -213,6 +236,7 @@ absl::StatusOr<PutResult> RocksRowStore::Put(std::string_view row, std::span<con
     shared = engine_->locks().Share(hash);
   }
   if (auto status = family_->gate.CheckWrite(); !status.ok()) return status;
+  const AnswerCache::Change change(engine_->answers(), hash);
   ScratchBatch batch;
   Recorder recorder(*family_);
   auto result = AddPut(row, hash, cells, recorder, *batch);
@@ -230,6 +254,9 @@ void RocksRowStore::PutGroup(std::span<const RowWrite> writes,
   std::vector<std::shared_lock<std::shared_mutex>> locks;
   locks.reserve(stripes.size());
   for (const size_t stripe : stripes) locks.push_back(engine_->locks().ShareStripe(stripe));
+  std::vector<AnswerCache::Change> changes;
+  changes.reserve(writes.size());
+  for (const RowWrite& write : writes) changes.emplace_back(engine_->answers(), Hash(write.row));
   ScratchBatch batch;
   Recorder recorder(*family_);
   const size_t first = results.size();
@@ -285,8 +312,11 @@ absl::Status RocksRowStore::Delete(std::string_view row, const DeleteOptions& op
   rocksdb::WriteBatch batch;
   std::string prefix;
   AppendEncoded(prefix, row);
-  auto lock = engine_->locks().Exclude(Hash(row));
+  const uint64_t hash = Hash(row);
+  auto lock = engine_->locks().Exclude(hash);
   if (auto status = family_->gate.CheckWrite(); !status.ok()) return status;
+  std::optional<AnswerCache::Change> change;
+  change.emplace(engine_->answers(), hash);
   uint32_t ranges = 0;
   Recorder recorder(*family_);
   absl::Status added;
@@ -300,6 +330,7 @@ absl::Status RocksRowStore::Delete(std::string_view row, const DeleteOptions& op
   if (!added.ok()) return added;
   if (batch.Count() == 0) return absl::OkStatus();
   if (auto status = recorder.Write(*engine_, batch, family_->settings->sync); !status.ok()) return status;
+  change.reset();
   lock.unlock();
   FlushRanges(*family_, ranges);
   return absl::OkStatus();

@@ -9,6 +9,7 @@
 namespace kvstore::rocks {
 
 class Recorder;
+struct RowQuery;
 
 /// Rows in a column family: cells under the keys of cell_key.h, the value byte for byte.
 class RocksRowStore : public RowStore {
@@ -21,6 +22,8 @@ class RocksRowStore : public RowStore {
 #include "wire/operations.def"
 
  private:
+  /// Reads the page that begins behind a position, or the first one.
+  absl::StatusOr<RowPage> ReadPage(std::string_view row, const RowQuery& query, const RowPosition* after);
   /// Chooses the lock and the clock slot of a row.
   uint64_t Hash(std::string_view row) const;
   /// FAILED_PRECONDITION if the condition does not hold. The caller holds the row's lock exclusively.

@@ -30,7 +30,7 @@ absl::Status InvalidIdError() {
   return absl::InvalidArgumentError("Invalid stream ID specified as stream command argument");
 }
 
-std::string IdOf(uint64_t timestamp) { return fmt::format("{}-0", timestamp); }
+std::string IdOf(uint64_t timestamp) { return fmt::format_int(timestamp).str() + "-0"; }
 
 /// An ID as it is given: a timestamp, and a sequence unless that is missing.
 struct GivenId {

@@ -1,5 +1,6 @@
 #include "server/resp/protocol/encoder.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 
@@ -26,9 +27,12 @@ class Digits {
 }  // namespace
 
 void Encoder::Line(char type, int64_t number) {
-  Add(type);
-  Add(Digits(number).text());
-  Add(kEnd);
+  // As one piece: answers have a line for each of their parts.
+  std::array<char, 24> line;
+  line[0] = type;
+  char* const digits_end = std::to_chars(line.data() + 1, line.data() + line.size(), number).ptr;
+  char* const end = std::copy(kEnd.begin(), kEnd.end(), digits_end);
+  Add(std::string_view(line.data(), static_cast<size_t>(end - line.data())));
 }
 
 void Encoder::Simple(std::string_view text) {

@@ -118,7 +118,7 @@ class RespPartsTest : public ::testing::Test {
   }
   void Connect() {
     MakeCore();
-    puts_ = std::make_unique<server::resp::PutGroup>(loop_, *core_);
+    puts_ = std::make_unique<server::resp::PutGroups>(loop_, *core_);
     connection_ = std::make_shared<Connection>(
         server::resp::Environment{.core = *core_,
                                   .cursors = cursors_,
@@ -163,7 +163,7 @@ class RespPartsTest : public ::testing::Test {
   server::resp::Cursors cursors_;
   server::resp::Figures figures_;
   boost::asio::io_context loop_;
-  std::unique_ptr<server::resp::PutGroup> puts_;
+  std::unique_ptr<server::resp::PutGroups> puts_;
   Wire wire_;
   std::shared_ptr<Connection> connection_;
 };

@@ -1,0 +1,82 @@
+#include "backends/rocksdb/engine/answer_cache.h"
+
+#include <rocksdb/version.h>
+#if ROCKSDB_MAJOR >= 8
+#include <rocksdb/advanced_cache.h>
+#endif
+
+namespace kvstore::rocks {
+namespace {
+
+/// What the cache has under a key.
+struct Kept {
+  uint64_t before;
+  std::string answer;
+};
+
+/// What an entry takes besides its key and its answer.
+constexpr size_t kEntryBytes = sizeof(Kept) + 64;
+
+// RocksDB 8 changed how one tells a cache to delete what it has.
+#if ROCKSDB_MAJOR >= 8
+const rocksdb::Cache::CacheItemHelper kHelper(rocksdb::CacheEntryRole::kMisc,
+                                              [](rocksdb::Cache::ObjectPtr kept, rocksdb::MemoryAllocator*) {
+                                                delete static_cast<Kept*>(kept);
+                                              });
+rocksdb::Status Insert(rocksdb::Cache& cache, const rocksdb::Slice& key, Kept* kept, size_t charge) {
+  return cache.Insert(key, kept, &kHelper, charge);
+}
+#else
+rocksdb::Status Insert(rocksdb::Cache& cache, const rocksdb::Slice& key, Kept* kept, size_t charge) {
+  return cache.Insert(key, kept, charge,
+                      [](const rocksdb::Slice& /*key*/, void* entry) { delete static_cast<Kept*>(entry); });
+}
+#endif
+
+const Kept& KeptIn(rocksdb::Cache& cache, rocksdb::Cache::Handle* handle) {
+  return *static_cast<const Kept*>(cache.Value(handle));
+}
+
+}  // namespace
+
+AnswerCache::Found::~Found() {
+  if (handle_ != nullptr) cache_.Release(handle_);
+}
+
+std::string_view AnswerCache::Found::answer() const { return KeptIn(cache_, handle_).answer; }
+
+std::optional<AnswerCache::Found> AnswerCache::Find(uint64_t row_hash, std::string_view key) {
+  const uint64_t counter = RowOf(row_hash).counter.load(std::memory_order_acquire);
+  rocksdb::Cache::Handle* const handle = cache_->Lookup(rocksdb::Slice(key.data(), key.size()));
+  if (handle != nullptr) {
+    Found found(*cache_, handle);
+    if (KeptIn(*cache_, handle).before == counter) {
+      statistics_->recordTick(rocksdb::ROW_CACHE_HIT);
+      return found;
+    }
+  }
+  statistics_->recordTick(rocksdb::ROW_CACHE_MISS);
+  return std::nullopt;
+}
+
+std::optional<uint64_t> AnswerCache::BeforeRead(uint64_t row_hash) {
+  Row& row = RowOf(row_hash);
+  // The lower bits have chosen the counter; 0 is what nobody has read.
+  const auto tag = static_cast<uint32_t>(row_hash >> 32) | 1;
+  if (row.last_read.load(std::memory_order_relaxed) != tag) {
+    row.last_read.store(tag, std::memory_order_relaxed);
+    return std::nullopt;
+  }
+  const uint64_t counter = row.counter.load(std::memory_order_acquire);
+  return counter % kBegun == 0 ? std::optional(counter) : std::nullopt;
+}
+
+void AnswerCache::Add(uint64_t before, std::string_view key, std::string answer) {
+  const size_t charge = key.size() + answer.size() + kEntryBytes;
+  auto kept = std::make_unique<Kept>(Kept{before, std::move(answer)});
+  // Without a handle asked for, the cache deletes it if it cannot keep it.
+  const auto status = Insert(*cache_, rocksdb::Slice(key.data(), key.size()), kept.release(), charge);
+  status.PermitUncheckedError();
+}
+
+}  // namespace kvstore::rocks

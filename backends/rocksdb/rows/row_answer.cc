@@ -1,0 +1,119 @@
+#include "backends/rocksdb/rows/row_answer.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "backends/rocksdb/engine/answer_cache.h"
+
+namespace kvstore::rocks {
+namespace {
+
+/// With more columns, or longer names, a read is seldom asked for again.
+constexpr size_t kMaxKeyBytes = 1024;
+
+/// The beginning of an answer.
+struct Header {
+  uint64_t oldest;    // the lowest timestamp
+  uint32_t versions;  // that were asked for
+  uint32_t items;
+  uint64_t bytes;  // of names and values
+};
+
+template <typename T>
+void Append(std::string& to, T value) {
+  to.append(reinterpret_cast<const char*>(&value), sizeof(value));
+}
+
+void AppendText(std::string& to, std::string_view text) {
+  Append(to, static_cast<uint32_t>(text.size()));
+  to.append(text);
+}
+
+template <typename T>
+T Take(std::string_view& from) {
+  T value;
+  std::memcpy(&value, from.data(), sizeof(value));
+  from.remove_prefix(sizeof(value));
+  return value;
+}
+
+std::string_view TakeText(std::string_view& from) {
+  const auto size = Take<uint32_t>(from);
+  const std::string_view text = from.substr(0, size);
+  from.remove_prefix(size);
+  return text;
+}
+
+}  // namespace
+
+bool MakeAnswerKey(const Family& family, std::string_view row, const std::vector<std::string>* columns,
+                   std::string& key) {
+  key.clear();
+  Append(key, family.handle->GetID());
+  Append(key, family.settings->changes.load(std::memory_order_acquire));
+  Append(key, family.gate.changes());
+  AppendText(key, row);
+  key.push_back(columns == nullptr ? 'a' : 'c');
+  static_assert(4 * sizeof(uint32_t) + 1 > AnswerCache::kBlockKeyBytes);
+  if (columns == nullptr) return true;
+  for (const std::string& column : *columns) {
+    AppendText(key, column);
+    if (key.size() > kMaxKeyBytes) return false;
+  }
+  return true;
+}
+
+std::string EncodeAnswer(const std::vector<Item>& items, uint32_t versions) {
+  Header header{
+      .oldest = UINT64_MAX, .versions = versions, .items = static_cast<uint32_t>(items.size()), .bytes = 0};
+  size_t size = sizeof(header);
+  for (const Item& item : items) {
+    size += 3 * sizeof(uint32_t) + item.column.size();
+    header.bytes += item.column.size();
+    for (const Cell& cell : item.cells) {
+      size += sizeof(uint64_t) + sizeof(uint32_t) + cell.value.size();
+      header.bytes += cell.value.size();
+      header.oldest = std::min(header.oldest, cell.timestamp);
+    }
+  }
+  std::string answer;
+  if (size > AnswerCache::kMaxAnswerBytes) return answer;
+  answer.reserve(size);
+  Append(answer, header);
+  for (const Item& item : items) {
+    AppendText(answer, item.column);
+    Append(answer, static_cast<uint32_t>(item.cells.size()));
+    // Those who want fewer cells pass the others at once.
+    const size_t at = answer.size();
+    Append(answer, uint32_t{0});
+    for (const Cell& cell : item.cells) {
+      Append(answer, cell.timestamp);
+      AppendText(answer, cell.value);
+    }
+    const auto bytes = static_cast<uint32_t>(answer.size() - at - sizeof(uint32_t));
+    std::memcpy(answer.data() + at, &bytes, sizeof(bytes));
+  }
+  return answer;
+}
+
+std::optional<std::vector<Item>> DecodeAnswer(std::string_view answer, const RowQuery& query) {
+  const auto header = Take<Header>(answer);
+  if (header.versions < query.versions || header.items > query.limit || header.bytes > query.max_bytes ||
+      header.oldest < query.start) {
+    return std::nullopt;
+  }
+  std::vector<Item> items(header.items);
+  for (Item& item : items) {
+    item.column = TakeText(answer);
+    const auto cells = Take<uint32_t>(answer);
+    std::string_view of_cells = TakeText(answer);
+    item.cells.resize(std::min(cells, query.versions));
+    for (Cell& cell : item.cells) {
+      cell.timestamp = Take<uint64_t>(of_cells);
+      cell.value.assign(TakeText(of_cells));
+    }
+  }
+  return items;
+}
+
+}  // namespace kvstore::rocks
