@@ -73,12 +73,10 @@ void Describe(Engine& engine, MetricsSink& sink) {
   engine.db().GetIntProperty(Properties::kIsWriteStopped, &stopped);
   sink.Gauge("kvstore_rocksdb_write_stopped", "1 while writes wait until compactions have caught up, else 0",
              {}, static_cast<double>(stopped));
-  uint64_t cached = 0;
-  engine.db().GetIntProperty(Properties::kBlockCacheUsage, &cached);
   sink.Gauge("kvstore_rocksdb_wal_bytes", "Write-ahead logs, which a restart has to replay", {},
              static_cast<double>(engine.Logs().bytes));
   sink.Gauge("kvstore_rocksdb_block_cache_bytes", "Blocks and answers in the cache", {},
-             static_cast<double>(cached));
+             static_cast<double>(engine.CachedBytes()));
 }
 
 }  // namespace kvstore::rocks

@@ -45,26 +45,26 @@ AnswerCache::Found::~Found() {
 
 std::string_view AnswerCache::Found::answer() const { return KeptIn(cache_, handle_).answer; }
 
-std::optional<AnswerCache::Found> AnswerCache::Find(uint64_t row_hash, std::string_view key) {
-  const uint64_t counter = RowOf(row_hash).counter.load(std::memory_order_acquire);
+std::optional<AnswerCache::Found> AnswerCache::FindKept(uint64_t counter, std::string_view key) {
   rocksdb::Cache::Handle* const handle = cache_->Lookup(rocksdb::Slice(key.data(), key.size()));
-  if (handle != nullptr) {
-    Found found(*cache_, handle);
-    if (KeptIn(*cache_, handle).before == counter) {
-      statistics_->recordTick(rocksdb::ROW_CACHE_HIT);
-      return found;
-    }
-  }
-  statistics_->recordTick(rocksdb::ROW_CACHE_MISS);
-  return std::nullopt;
+  if (handle == nullptr) return std::nullopt;
+  Found found(*cache_, handle);
+  if (KeptIn(*cache_, handle).before != counter) return std::nullopt;
+  return found;
+}
+
+std::optional<AnswerCache::Found> AnswerCache::Find(uint64_t row_hash, std::string_view key) {
+  return FindKept(RowOf(row_hash).counter.load(std::memory_order_acquire), key);
+}
+
+std::optional<AnswerCache::Found> AnswerCache::FindBefore(const Change& change, std::string_view key) {
+  return change.before_ % kBegun == 0 ? FindKept(change.before_, key) : std::nullopt;
 }
 
 std::optional<uint64_t> AnswerCache::BeforeRead(uint64_t row_hash) {
   Row& row = RowOf(row_hash);
-  // The lower bits have chosen the counter; 0 is what nobody has read.
-  const auto tag = static_cast<uint32_t>(row_hash >> 32) | 1;
-  if (row.last_read.load(std::memory_order_relaxed) != tag) {
-    row.last_read.store(tag, std::memory_order_relaxed);
+  if (!WasReadLately(row_hash)) {
+    row.last_read.store(TagOf(row_hash), std::memory_order_relaxed);
     return std::nullopt;
   }
   const uint64_t counter = row.counter.load(std::memory_order_acquire);

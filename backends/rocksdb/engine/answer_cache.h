@@ -17,10 +17,11 @@ namespace kvstore::rocks {
 /// Answers of reads that were asked for again, kept in memory beside the blocks of files, in the same cache
 /// and within its limit; those that nobody reads make room.
 ///
-/// No stale answer is found: each row has a counter, which many rows share, of the writes that have begun,
+/// No stale answer is found. Each row has a counter, which many rows share, of the writes that have begun,
 /// and of those that are under way. A write counts itself (Change) before it can be seen. An answer is kept
 /// with the counter as it was before it was read, when no write was under way, and is found only as long as
-/// the counter is the same. So nothing has to be removed, and neither reads nor writes wait.
+/// the counter is the same. So nothing has to be removed, and neither reads nor writes wait. A write may keep
+/// the answer as it is after it, in place of the one before.
 ///
 /// An answer may also depend on other things: what they are must be part of its key. Thread-safe.
 class AnswerCache {
@@ -39,16 +40,20 @@ class AnswerCache {
     /// cache  may be null, and then nothing is counted.
     Change(AnswerCache* cache, uint64_t row_hash)
         : counter_(cache == nullptr ? nullptr : &cache->RowOf(row_hash).counter) {
-      if (counter_ != nullptr) counter_->fetch_add(kBegun + 1, std::memory_order_acq_rel);
+      if (counter_ != nullptr) before_ = counter_->fetch_add(kBegun + 1, std::memory_order_acq_rel);
     }
     ~Change() {
       if (counter_ != nullptr) counter_->fetch_sub(1, std::memory_order_acq_rel);
     }
-    Change(Change&& other) noexcept : counter_(std::exchange(other.counter_, nullptr)) {}
+    Change(Change&& other) noexcept
+        : counter_(std::exchange(other.counter_, nullptr)), before_(other.before_) {}
     Change& operator=(Change&&) = delete;
 
    private:
+    friend class AnswerCache;
+
     std::atomic<uint64_t>* counter_;
+    uint64_t before_ = 0;  // the counter
   };
 
   /// An answer that was found; it is kept as long as this exists. The cache must outlive it.
@@ -67,8 +72,12 @@ class AnswerCache {
     rocksdb::Cache::Handle* handle_;  // null: moved from
   };
 
-  /// Finds the answer to a read of a row.
+  /// Finds the answer to a read of a row. Whether it served the read is for CountRead.
   std::optional<Found> Find(uint64_t row_hash, std::string_view key);
+  /// Counts a read, which a kept answer has served or not.
+  void CountRead(bool served) {
+    statistics_->recordTick(served ? rocksdb::ROW_CACHE_HIT : rocksdb::ROW_CACHE_MISS, 1);
+  }
   /// Is called before a row is read whose answer was not found: returns what Add needs, or nullopt if the
   /// answer is not to be kept, since the row is being written, or nobody has read it lately.
   std::optional<uint64_t> BeforeRead(uint64_t row_hash);
@@ -76,6 +85,18 @@ class AnswerCache {
   ///
   /// before  what BeforeRead returned.
   void Add(uint64_t before, std::string_view key, std::string answer);
+
+  /// Returns whether the row is the one of those which share its counter that was read last.
+  bool WasReadLately(uint64_t row_hash) {
+    return RowOf(row_hash).last_read.load(std::memory_order_relaxed) == TagOf(row_hash);
+  }
+  /// Finds the answer to a read of the row that a write changes, as it was before the write.
+  std::optional<Found> FindBefore(const Change& change, std::string_view key);
+  /// Keeps the answer as it is after the write, which has been made; it is found when the change has ended,
+  /// unless there were other writes meanwhile.
+  void AddAfter(const Change& change, std::string_view key, std::string answer) {
+    Add(change.before_ + kBegun, key, std::move(answer));
+  }
 
  private:
   /// The lower bits of a counter are the writes that are under way; the upper ones those that have begun.
@@ -87,6 +108,10 @@ class AnswerCache {
     std::atomic<uint32_t> last_read{0};  // a part of the hash of the row that was read last
   };
   Row& RowOf(uint64_t row_hash) { return (*rows_)[row_hash % kRows]; }
+  /// The lower bits have chosen the counter; 0 is what nobody has read.
+  static uint32_t TagOf(uint64_t row_hash) { return static_cast<uint32_t>(row_hash >> 32) | 1; }
+  /// Finds what was kept under this counter.
+  std::optional<Found> FindKept(uint64_t counter, std::string_view key);
 
   const std::shared_ptr<rocksdb::Cache> cache_;
   const std::shared_ptr<rocksdb::Statistics> statistics_;

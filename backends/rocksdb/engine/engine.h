@@ -145,6 +145,8 @@ class Engine {
   RowLocks& locks() { return locks_; }
   Timestamps& timestamps() { return *timestamps_; }
   Trimmer& trimmer() { return *trimmer_; }
+  /// The bytes of the blocks and answers that are in memory.
+  size_t CachedBytes() const { return cache_->GetUsage(); }
   /// Null if answers are not kept.
   AnswerCache* answers() { return answers_.get(); }
   const rocksdb::Statistics& statistics() const { return *statistics_; }

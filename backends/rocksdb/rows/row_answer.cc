@@ -11,7 +11,8 @@ namespace {
 /// With more columns, or longer names, a read is seldom asked for again.
 constexpr size_t kMaxKeyBytes = 1024;
 
-/// The beginning of an answer.
+/// The beginning of an answer. Each column follows: its name, how many cells it has, how many bytes these
+/// have, and the cells.
 struct Header {
   uint64_t oldest;    // the lowest timestamp
   uint32_t versions;  // that were asked for
@@ -44,33 +45,39 @@ std::string_view TakeText(std::string_view& from) {
   return text;
 }
 
-}  // namespace
+/// A cell and a column of an answer whose bytes are elsewhere.
+struct CellView {
+  uint64_t timestamp;
+  std::string_view value;
+};
+struct ItemView {
+  std::string_view column;
+  std::vector<CellView> cells;
+};
 
-bool MakeAnswerKey(const Family& family, std::string_view row, const std::vector<std::string>* columns,
-                   std::string& key) {
-  key.clear();
-  Append(key, family.handle->GetID());
-  Append(key, family.settings->changes.load(std::memory_order_acquire));
-  Append(key, family.gate.changes());
-  AppendText(key, row);
-  key.push_back(columns == nullptr ? 'a' : 'c');
-  static_assert(4 * sizeof(uint32_t) + 1 > AnswerCache::kBlockKeyBytes);
-  if (columns == nullptr) return true;
-  for (const std::string& column : *columns) {
-    AppendText(key, column);
-    if (key.size() > kMaxKeyBytes) return false;
+std::vector<ItemView> ViewsIn(std::string_view answer, uint32_t count) {
+  std::vector<ItemView> items(count);
+  for (ItemView& item : items) {
+    item.column = TakeText(answer);
+    item.cells.resize(Take<uint32_t>(answer));
+    std::string_view of_cells = TakeText(answer);
+    for (CellView& cell : item.cells) {
+      cell.timestamp = Take<uint64_t>(of_cells);
+      cell.value = TakeText(of_cells);
+    }
   }
-  return true;
+  return items;
 }
 
-std::string EncodeAnswer(const std::vector<Item>& items, uint32_t versions) {
+template <typename Items>
+std::string Encode(const Items& items, uint32_t versions) {
   Header header{
       .oldest = UINT64_MAX, .versions = versions, .items = static_cast<uint32_t>(items.size()), .bytes = 0};
   size_t size = sizeof(header);
-  for (const Item& item : items) {
+  for (const auto& item : items) {
     size += 3 * sizeof(uint32_t) + item.column.size();
     header.bytes += item.column.size();
-    for (const Cell& cell : item.cells) {
+    for (const auto& cell : item.cells) {
       size += sizeof(uint64_t) + sizeof(uint32_t) + cell.value.size();
       header.bytes += cell.value.size();
       header.oldest = std::min(header.oldest, cell.timestamp);
@@ -80,13 +87,13 @@ std::string EncodeAnswer(const std::vector<Item>& items, uint32_t versions) {
   if (size > AnswerCache::kMaxAnswerBytes) return answer;
   answer.reserve(size);
   Append(answer, header);
-  for (const Item& item : items) {
+  for (const auto& item : items) {
     AppendText(answer, item.column);
     Append(answer, static_cast<uint32_t>(item.cells.size()));
     // Those who want fewer cells pass the others at once.
     const size_t at = answer.size();
     Append(answer, uint32_t{0});
-    for (const Cell& cell : item.cells) {
+    for (const auto& cell : item.cells) {
       Append(answer, cell.timestamp);
       AppendText(answer, cell.value);
     }
@@ -94,6 +101,39 @@ std::string EncodeAnswer(const std::vector<Item>& items, uint32_t versions) {
     std::memcpy(answer.data() + at, &bytes, sizeof(bytes));
   }
   return answer;
+}
+
+/// Puts a cell in its place among those of a column, of which at most `most` are kept.
+void Insert(std::vector<CellView>& cells, const CellView& cell, uint64_t most) {
+  const auto at = std::find_if(cells.begin(), cells.end(),
+                               [&](const CellView& other) { return other.timestamp <= cell.timestamp; });
+  if (at != cells.end() && at->timestamp == cell.timestamp) {
+    at->value = cell.value;
+    return;
+  }
+  cells.insert(at, cell);
+  if (cells.size() > most) cells.pop_back();
+}
+
+}  // namespace
+
+void MakeAnswerKey(const Family& family, std::string_view row, std::string& key) {
+  static_assert(4 * sizeof(uint32_t) + 1 > AnswerCache::kBlockKeyBytes);
+  key.clear();
+  Append(key, family.handle->GetID());
+  Append(key, family.settings->changes.load(std::memory_order_acquire));
+  Append(key, family.gate.changes());
+  AppendText(key, row);
+  key.push_back('r');
+}
+
+bool AddColumn(std::string& key, std::string_view column) {
+  AppendText(key, column);
+  return key.size() <= kMaxKeyBytes;
+}
+
+std::string EncodeAnswer(const std::vector<Item>& items, uint32_t versions) {
+  return Encode(items, versions);
 }
 
 std::optional<std::vector<Item>> DecodeAnswer(std::string_view answer, const RowQuery& query) {
@@ -114,6 +154,27 @@ std::optional<std::vector<Item>> DecodeAnswer(std::string_view answer, const Row
     }
   }
   return items;
+}
+
+std::string AnswerAfterPut(std::string_view answer, std::span<const CellWrite> cells, uint64_t assigned,
+                           const FamilySettings& settings) {
+  const auto header = Take<Header>(answer);
+  const uint64_t start = settings.OldestVisible();
+  if (header.oldest < start) return {};
+  const uint32_t max_versions = settings.max_versions.load(std::memory_order_relaxed);
+  const uint32_t most = max_versions == 0 ? header.versions : std::min(header.versions, max_versions);
+  std::vector<ItemView> items = ViewsIn(answer, header.items);
+  for (const CellWrite& cell : cells) {
+    const CellView view{.timestamp = cell.timestamp.value_or(assigned), .value = cell.value};
+    if (view.timestamp < start) continue;
+    auto at =
+        std::lower_bound(items.begin(), items.end(), cell.column,
+                         [](const ItemView& item, std::string_view column) { return item.column < column; });
+    if (at == items.end() || at->column != cell.column)
+      at = items.insert(at, {.column = cell.column, .cells = {}});
+    Insert(at->cells, view, most);
+  }
+  return Encode(items, header.versions);
 }
 
 }  // namespace kvstore::rocks

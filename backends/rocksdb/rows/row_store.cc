@@ -3,6 +3,7 @@
 #include <rocksdb/write_batch.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <set>
 #include <utility>
@@ -29,6 +30,8 @@ constexpr size_t kMaxGroupBytes = size_t{1} << 20;
 // and of so many rows, each of which may take a lock: more rows in a group save little of the write, and make
 // other writers wait longer.
 constexpr size_t kMaxGroupRows = 32;
+/// Puts of more cells do not bring kept answers up to date: the next reads do.
+constexpr size_t kMaxUpdatedCells = 32;
 
 /// A batch whose memory the next put of this thread reuses, unless the put was so large that too much memory
 /// would be retained.
@@ -127,14 +130,23 @@ absl::StatusOr<RowPage> RocksRowStore::Get(std::string_view row, const ReadOptio
   static thread_local std::string key;
   AnswerCache* answers = after || options.time_range != TimeRange() ? nullptr : engine_->answers();
   // The key says which settings hold, so it is made before they are read.
-  if (answers != nullptr && !MakeAnswerKey(*family_, row, query.columns, key)) answers = nullptr;
+  if (answers != nullptr) {
+    MakeAnswerKey(*family_, row, key);
+    if (!std::all_of(columns.begin(), columns.end(),
+                     [](const std::string& column) { return AddColumn(key, column); }))
+      answers = nullptr;
+  }
   query.SetVisibility(options.time_range, *family_->settings);
   if (answers == nullptr) return ReadPage(row, query, after ? &*after : nullptr);
 
   const uint64_t hash = Hash(row);
   if (const auto found = answers->Find(hash, key)) {
-    if (auto items = DecodeAnswer(found->answer(), query)) return RowPage{.items = *std::move(items)};
+    if (auto items = DecodeAnswer(found->answer(), query)) {
+      answers->CountRead(/*served=*/true);
+      return RowPage{.items = *std::move(items)};
+    }
   }
+  answers->CountRead(/*served=*/false);
   const auto before = answers->BeforeRead(hash);
   auto page = ReadPage(row, query, nullptr);
   if (before && page.ok() && !page->next && !page->items.empty()) {
@@ -184,6 +196,29 @@ absl::StatusOr<std::vector<Partition>> RocksRowStore::Partitions(size_t wanted) 
 }
 
 // ---- writing ----
+
+void RocksRowStore::UpdateAnswers(std::string_view row, uint64_t hash, const AnswerCache::Change& change,
+                                  std::span<const CellWrite> cells, uint64_t assigned) {
+  AnswerCache* const answers = engine_->answers();
+  // Others have no answers, or none that is worth the time.
+  if (answers == nullptr || cells.size() > kMaxUpdatedCells || !answers->WasReadLately(hash)) return;
+  static thread_local std::string key;
+  const auto update = [&] {
+    const auto before = answers->FindBefore(change, key);
+    if (!before) return;
+    if (auto after = AnswerAfterPut(before->answer(), cells, assigned, *family_->settings); !after.empty())
+      answers->AddAfter(change, key, std::move(after));
+  };
+  MakeAnswerKey(*family_, row, key);
+  update();
+  std::array<std::string_view, kMaxUpdatedCells> columns;
+  const auto end = std::transform(cells.begin(), cells.end(), columns.begin(),
+                                  [](const CellWrite& cell) { return std::string_view(cell.column); });
+  std::sort(columns.begin(), end);
+  if (std::all_of(columns.begin(), std::unique(columns.begin(), end),
+                  [](std::string_view column) { return AddColumn(key, column); }))
+    update();
+}
 
 absl::Status RocksRowStore::Check(std::string_view row, const Condition& condition) {
   ReadOptions options;
@@ -243,6 +278,7 @@ absl::StatusOr<PutResult> RocksRowStore::Put(std::string_view row, std::span<con
   if (!result.ok()) return result;
   if (auto status = recorder.Write(*engine_, *batch, options.sync || family_->settings->sync); !status.ok())
     return status;
+  UpdateAnswers(row, hash, change, cells, result->timestamp.value_or(0));
   return result;
 }
 
@@ -272,7 +308,13 @@ void RocksRowStore::PutGroup(std::span<const RowWrite> writes,
     status = results.back().status();
   }
   if (status.ok()) status = recorder.Write(*engine_, *batch, sync);
-  if (status.ok()) return;
+  if (status.ok()) {
+    for (size_t i = 0; i < writes.size(); ++i) {
+      UpdateAnswers(writes[i].row, Hash(writes[i].row), changes[i], writes[i].cells,
+                    results[first + i]->timestamp.value_or(0));
+    }
+    return;
+  }
   for (size_t i = first; i < results.size(); ++i) results[i] = status;
 }
 

@@ -28,6 +28,9 @@ class RocksRowStore : public RowStore {
   uint64_t Hash(std::string_view row) const;
   /// FAILED_PRECONDITION if the condition does not hold. The caller holds the row's lock exclusively.
   absl::Status Check(std::string_view row, const Condition& condition);
+  /// Brings the answers that are kept of a row up to date with a put that was made.
+  void UpdateAnswers(std::string_view row, uint64_t hash, const AnswerCache::Change& change,
+                     std::span<const CellWrite> cells, uint64_t assigned);
   absl::StatusOr<PutResult> AddPut(std::string_view row, uint64_t hash, std::span<const CellWrite> cells,
                                    Recorder& recorder, rocksdb::WriteBatch& batch);
   void PutGroup(std::span<const RowWrite> writes, std::vector<absl::StatusOr<PutResult>>& results);
