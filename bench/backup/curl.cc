@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <fstream>
 
-#include "base/clock.h"
 #include "bench/harness/child.h"
 #include "blobstore/credentials.h"
 #include "blobstore/s3_location.h"
@@ -22,14 +22,16 @@ absl::Status FetchByCurl(std::string_view url, const std::vector<std::string_vie
   std::filesystem::create_directories(folder);
 
   const std::string nothing = Hex(Sha256Of(""));
+  const auto now_ms = static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(
+                                                std::chrono::system_clock::now().time_since_epoch())
+                                                .count());
   const std::filesystem::path config = folder / "curl.config";
   {
     std::ofstream lines(config);
     for (size_t i = 0; i < blobs.size(); ++i) {
       const s3::S3Request request = s3::SignedFor(
           *location, *credentials,
-          {.method = "GET", .name = blobs[i], .query = {}, .headers = {}, .body_sha256 = nothing},
-          WallClockMs());
+          {.method = "GET", .name = blobs[i], .query = {}, .headers = {}, .body_sha256 = nothing}, now_ms);
       lines << (i > 0 ? "next\n" : "")
             << fmt::format("url = \"{}\"\noutput = \"{}/{}\"\n", request.url, folder.string(), i)
             << "fail\nsilent\nshow-error\n";

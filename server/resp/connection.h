@@ -61,6 +61,7 @@ class Connection final : public std::enable_shared_from_this<Connection>,
 
  private:
   // PutMember
+  const void* caller() const override { return counted_for_; }
   const Requests& puts() override { return run_.requests(); }
   void PutsDone() override;
 

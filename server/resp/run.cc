@@ -29,7 +29,10 @@ Run::Kind Run::KindOf(const Request& request) {
     const size_t most = std::get<WritePlan>(request.plan).counts_added ? kMostCountedHere : kMostCellsHere;
     if (CellsOf(request) > most) return Kind::kPutsOnWorker;
     if (request.call->RunsInTurn()) return Kind::kPuts;
-    return request.call->WaitsForDevice() ? Kind::kFlushedPuts : Kind::kPutsOnWorker;
+    // Each put with a condition is a write of its own: those of several workers share a flush of the
+    // engine's.
+    const bool alone = std::get<WritePlan>(request.plan).options.condition.has_value();
+    return request.call->WaitsForDevice() && !alone ? Kind::kFlushedPuts : Kind::kPutsOnWorker;
   }
   return std::holds_alternative<ReadPlan>(request.plan) && request.call->MayWait() ? Kind::kReads
                                                                                    : Kind::kAlone;

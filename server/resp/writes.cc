@@ -3,8 +3,12 @@
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <iterator>
+#include <map>
+#include <set>
+#include <string>
 #include <string_view>
-#include <unordered_set>
+#include <system_error>
+#include <unordered_map>
 #include <utility>
 
 #include "backend_api/outcome.h"
@@ -17,20 +21,32 @@ namespace {
 
 /// Puts with more cells are not carried out together on a loop.
 constexpr size_t kMostCellsTogether = 4'000;
+/// Nor are puts with more bytes, of which a part would wait for the others.
+constexpr size_t kMostBytesTogether = size_t{4} << 20;
+/// So many columns of one row are looked for at once.
+constexpr size_t kMostCountedOfRow = 1'000;
 
 const WritePlan& PlanOf(const Request& request) { return std::get<WritePlan>(request.plan); }
 WritePlan& PlanOf(Request& request) { return std::get<WritePlan>(request.plan); }
 
-/// Reads how many of a put's columns have no value yet.
-absl::Status CountAdded(Router& router, WritePlan& plan) {
-  ReadPlan read{.dataset = plan.dataset, .row = plan.row, .options = {}};
-  read.options.columns.emplace();
-  for (const CellWrite& cell : plan.cells) read.options.columns->emplace_back(cell.column);
-  read.options.limit = static_cast<uint32_t>(plan.cells.size());
-  const auto there = CountIn(router, std::move(read), Counted::kColumns, /*here=*/false);
-  if (!there.ok()) return there.status();
-  plan.added = plan.cells.size() - *there;
-  return absl::OkStatus();
+/// The columns of rows that have a value, as far as puts ask for them.
+using Columns = std::set<std::string, std::less<>>;
+using ColumnsOfRows = std::map<std::string_view, Columns>;
+
+/// Reads which of these columns of a row have a value.
+absl::StatusOr<Columns> ReadColumns(Router& router, std::string_view dataset, std::string_view row,
+                                    const Columns& asked) {
+  ReadOptions options;
+  options.columns.emplace(asked.begin(), asked.end());
+  options.limit = static_cast<uint32_t>(std::min<size_t>(asked.size(), kMaxListEntries));
+  Columns there;
+  do {
+    auto page = router.GetRow(dataset, row, options);
+    if (!page.ok()) return page.status();
+    for (Item& item : page->items) there.insert(std::move(item.column));
+    options.marker = std::move(page->marker);
+  } while (!options.marker.empty());
+  return there;
 }
 
 /// Returns the limits of puts that are made together: no caller may cancel those of another.
@@ -77,11 +93,32 @@ bool IsUnfulfilled(const WritePlan& plan, const absl::Status& error) {
   return plan.options.condition->equals ? absl::IsFailedPrecondition(error) : absl::IsAlreadyExists(error);
 }
 
-/// Carries out puts none of which has to be counted behind another one of the same row. Returns false if some
-/// are to be suspended.
+/// Returns the columns that puts which count what they add ask for, by row.
+ColumnsOfRows AskedColumns(std::span<Request* const> requests) {
+  ColumnsOfRows asked;
+  for (const Request* const request : requests) {
+    const WritePlan& plan = PlanOf(*request);
+    if (!plan.counts_added) continue;
+    Columns& columns = asked[plan.row];
+    for (const CellWrite& cell : plan.cells) columns.emplace(cell.column);
+  }
+  return asked;
+}
+
+/// Sets how many columns a put has added, and adds its columns to those that have a value.
+void CountAdded(WritePlan& plan, Columns& there) {
+  plan.added = 0;
+  for (const CellWrite& cell : plan.cells) {
+    if (there.emplace(cell.column).second) ++plan.added;
+  }
+}
+
+/// Carries out puts. Returns false if some are to be suspended.
 bool CarryOutRun(Core& core, std::span<Request* const> requests) {
   std::vector<absl::Status> statuses(requests.size());
   const CallScope scope(LimitsTogether(requests));
+  ColumnsOfRows asked = AskedColumns(requests);
+  ColumnsOfRows there;
   absl::Status migrating;
   for (size_t i = 0; i < requests.size(); ++i) {
     WritePlan& plan = PlanOf(*requests[i]);
@@ -91,10 +128,20 @@ bool CarryOutRun(Core& core, std::span<Request* const> requests) {
     }
     // Nothing overtakes a put that waits for the end of a migration: it could be of the same row.
     if (!migrating.ok()) statuses[i] = migrating;
-    if (statuses[i].ok() && plan.counts_added) statuses[i] = CountAdded(core.router, plan);
+    if (statuses[i].ok() && plan.counts_added && !there.contains(plan.row)) {
+      auto columns = ReadColumns(core.router, plan.dataset, plan.row, asked[plan.row]);
+      statuses[i] = columns.status();
+      if (columns.ok()) there[plan.row] = *std::move(columns);
+    }
     if (IsMigrating(statuses[i])) migrating = statuses[i];
   }
   Put(core.router, requests, statuses);
+  // What an earlier put has added is not new any more.
+  for (size_t i = 0; i < requests.size(); ++i) {
+    WritePlan& plan = PlanOf(*requests[i]);
+    if (const auto columns = there.find(plan.row); columns != there.end() && statuses[i].ok())
+      CountAdded(plan, columns->second);
+  }
   bool all = true;
   for (size_t i = 0; i < requests.size(); ++i) {
     Request& request = *requests[i];
@@ -115,19 +162,17 @@ bool CarryOutPuts(Core& core, std::span<Request* const> requests) {
   for (Request* const request : requests) {
     if (!request->done) left.push_back(request);
   }
-  const bool counts = std::any_of(left.begin(), left.end(),
-                                  [](const Request* request) { return PlanOf(*request).counts_added; });
   bool all = true;
   size_t begin = 0;
   while (begin < left.size()) {
-    std::unordered_set<std::string_view> rows;
+    std::unordered_map<std::string_view, size_t> counted;  // columns, by row
     size_t end = begin;
     for (; end < left.size() && end - begin < kMaxBatchRows; ++end) {
       const WritePlan& plan = PlanOf(*left[end]);
-      if (!counts) continue;
-      // What an earlier put adds is not new any more.
-      if (plan.counts_added && rows.contains(plan.row)) break;
-      rows.insert(plan.row);
+      if (!plan.counts_added) continue;
+      size_t& columns = counted[plan.row];
+      if (columns > 0 && columns + plan.cells.size() > kMostCountedOfRow) break;
+      columns += plan.cells.size();
     }
     const std::span<Request* const> run(left.data() + begin, end - begin);
     if (!all) {
@@ -162,14 +207,13 @@ void PutGroup::Add(std::shared_ptr<PutMember> member) {
 
 void PutGroup::Begin() {
   Members members = Take();
-  if (where_ == Where::kHere) {
+  if (where_ == Where::kHere || !HasThread()) {
     CarryOut(members);
     // What is left is carried out behind other things that the loop has to do.
     if (!members_.empty()) boost::asio::post(loop_, [this] { Begin(); });
     return End(members);
   }
   runs_ = true;
-  if (!thread_) thread_.emplace(1);
   boost::asio::post(*thread_, [this, members = std::move(members)]() mutable {
     CarryOut(members);
     // A connection must not be destroyed by that thread, so the loop gets all references to it.
@@ -182,15 +226,40 @@ void PutGroup::Begin() {
   });
 }
 
+bool PutGroup::HasThread() {
+  try {
+    if (!thread_) thread_.emplace(1);
+    return true;
+  } catch (const std::system_error&) {
+    return false;
+  }
+}
+
 PutGroup::Members PutGroup::Take() {
+  if (where_ == Where::kOnAnother) LetCallersTakeTurns();
   size_t cells = 0;
+  size_t bytes = 0;
   auto end = members_.begin();
-  for (; end != members_.end() && cells < kMostCellsTogether; ++end) {
-    for (const auto& put : (*end)->puts()) cells += PlanOf(*put).cells.size();
+  for (; end != members_.end() && cells < kMostCellsTogether && bytes < kMostBytesTogether; ++end) {
+    for (const auto& put : (*end)->puts()) {
+      cells += PlanOf(*put).cells.size();
+      for (const CellWrite& cell : PlanOf(*put).cells) bytes += cell.value.size();
+    }
   }
   Members taken(std::make_move_iterator(members_.begin()), std::make_move_iterator(end));
   members_.erase(members_.begin(), end);
   return taken;
+}
+
+void PutGroup::LetCallersTakeTurns() {
+  std::unordered_map<const void*, size_t> met;  // members of a caller
+  std::vector<std::pair<size_t, std::shared_ptr<PutMember>>> turns;
+  turns.reserve(members_.size());
+  for (auto& member : members_) turns.emplace_back(met[member->caller()]++, std::move(member));
+  std::stable_sort(turns.begin(), turns.end(),
+                   [](const auto& one, const auto& other) { return one.first < other.first; });
+  std::transform(turns.begin(), turns.end(), members_.begin(),
+                 [](auto& turn) { return std::move(turn.second); });
 }
 
 void PutGroup::CarryOut(const Members& members) {

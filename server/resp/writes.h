@@ -24,6 +24,8 @@ void AppendPut(Request& request, Encoder& out);
 class PutMember {
  public:
   virtual ~PutMember() = default;
+  /// Tells callers apart; null: of nobody.
+  virtual const void* caller() const = 0;
   /// Returns its puts, which are of one dataset.
   virtual const Requests& puts() = 0;
   /// Its puts were carried out, or are to be suspended.
@@ -50,8 +52,12 @@ class PutGroup {
   using Members = std::vector<std::shared_ptr<PutMember>>;
 
   void Begin();
+  /// Returns whether there is the other thread; if the system has none left, puts are carried out here.
+  bool HasThread();
   /// Takes those that are carried out next.
   Members Take();
+  /// Sorts the members so that each caller has one before any has the next.
+  void LetCallersTakeTurns();
   void CarryOut(const Members& members);
   void End(const Members& members);
 

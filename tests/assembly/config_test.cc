@@ -87,7 +87,7 @@ TEST(Config, EveryFieldArrives) {
   const TempDir dir;
   std::ofstream(dir / "secret") << "p w\n";
   ASSERT_OK_AND_ASSIGN(const Config config, ParseConfig(R"({
-      "data": "store", "cache_bytes": 1000, "wal_bytes": 2000000, "default_backend": "mysql",
+      "data": "store", "cache_bytes": 1000, "cache_answers": false, "wal_bytes": 2000000, "default_backend": "mysql",
       "mysql": {
         "user": "kv", "password_file": "secret", "id_map": "id.json", "mod_map": "/maps/mod.json",
         "tls": {"ca": "ca.pem", "cert": "cert.pem", "key": "key.pem"},
@@ -103,6 +103,7 @@ TEST(Config, EveryFieldArrives) {
   ASSERT_EQ(options.backends.size(), 2u);
   const auto& rocksdb = std::any_cast<const RocksDbOptions&>(options.backends[0].options);
   EXPECT_EQ(rocksdb.cache_bytes, 1000u);
+  EXPECT_FALSE(rocksdb.cache_answers);
   EXPECT_EQ(rocksdb.wal_bytes, 2'000'000u);
   ASSERT_NE(FindFleet(options), nullptr);
   const MySqlFleetOptions& fleet = *FindFleet(options);

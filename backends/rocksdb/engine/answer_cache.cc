@@ -1,10 +1,5 @@
 #include "backends/rocksdb/engine/answer_cache.h"
 
-#include <rocksdb/version.h>
-#if ROCKSDB_MAJOR >= 8
-#include <rocksdb/advanced_cache.h>
-#endif
-
 namespace kvstore::rocks {
 namespace {
 

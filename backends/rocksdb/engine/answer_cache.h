@@ -2,6 +2,10 @@
 
 #include <rocksdb/cache.h>
 #include <rocksdb/statistics.h>
+#include <rocksdb/version.h>
+#if ROCKSDB_MAJOR >= 8
+#include <rocksdb/advanced_cache.h>
+#endif
 
 #include <array>
 #include <atomic>

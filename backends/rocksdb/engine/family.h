@@ -23,6 +23,7 @@ struct FamilySettings {
   }
 
   void Set(const DatasetSpec& spec) {
+    changes.fetch_add(1, std::memory_order_acq_rel);
     max_versions = spec.max_versions;
     ttl_ms = spec.ttl_ms;
     sync = spec.durability == Durability::kMachine;
@@ -43,8 +44,10 @@ struct FamilySettings {
   std::atomic<uint64_t> ttl_ms;
   std::atomic<bool> sync;
   std::atomic<uint64_t> keep_changes_ms;
-  std::atomic<uint32_t> changes{0};        // calls of Set
-  std::atomic<uint64_t> expired_cells{0};  // dropped by compactions since this process opened the family
+  /// Is odd while Set changes the others.
+  std::atomic<uint32_t> changes{0};
+  static constexpr uint32_t kNeverAltered = 2;  ///< What the constructor leaves in `changes`.
+  std::atomic<uint64_t> expired_cells{0};       // dropped by compactions since this process opened the family
 };
 
 /// The open column family of a dataset. Must be destroyed before the database is closed.
@@ -65,6 +68,13 @@ struct Family {
   rocksdb::DB* const db;
   rocksdb::ColumnFamilyHandle* const handle;
   const std::shared_ptr<FamilySettings> settings;
+  /// Whether what is read from now on is what is there until somebody writes, as long as the settings are
+  /// those of this number (FamilySettings::changes). It is not while settings change, nor while a compaction
+  /// runs that may have begun with other settings: it drops cells that are visible now.
+  bool IsSettled(uint32_t changes) const {
+    return changes == FamilySettings::kNeverAltered || (changes % 2 == 0 && !iterators->is_compacting());
+  }
+
   std::unique_ptr<IteratorPool> iterators;  // never null
   Gate gate;
   std::atomic<uint32_t> ranges{0};  ///< Range tombstones written since FlushRanges began a flush.

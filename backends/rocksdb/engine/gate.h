@@ -49,10 +49,11 @@ class Gate {
   void SetDirtyLog(std::shared_ptr<DirtyLog> dirty) { dirty_ = std::move(dirty); }
   /// Changes the state. The caller holds all row locks; capturing needs a dirty log.
   void SetState(EndpointState to, bool captures) {
+    // First, so that whoever sees the new state sees that it is another one.
+    changes_of_state_.fetch_add(1, std::memory_order_acq_rel);
     capture_.store(captures && to == EndpointState::kServing ? dirty_.get() : nullptr,
                    std::memory_order_release);
     state_.store(to, std::memory_order_release);
-    changes_of_state_.fetch_add(1, std::memory_order_acq_rel);
   }
   /// How often the state was changed. What was read before a change says nothing of what there is after it.
   uint32_t changes() const { return changes_of_state_.load(std::memory_order_acquire); }

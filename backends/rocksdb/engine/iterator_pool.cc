@@ -10,13 +10,26 @@ namespace kvstore::rocks {
 
 void IdleIterators::OnFlushCompleted(rocksdb::DB*, const rocksdb::FlushJobInfo& info) { Clear(info.cf_id); }
 
+void IdleIterators::OnCompactionBegin(rocksdb::DB*, const rocksdb::CompactionJobInfo& info) {
+  CountCompaction(info.cf_id, 1);
+}
+
 void IdleIterators::OnCompactionCompleted(rocksdb::DB*, const rocksdb::CompactionJobInfo& info) {
   Clear(info.cf_id);
+  CountCompaction(info.cf_id, -1);
 }
 
 void IdleIterators::Clear(uint32_t family) {
   const MutexLock lock(mutex_);
   if (const auto pool = pools_.find(family); pool != pools_.end()) pool->second->Clear();
+}
+
+void IdleIterators::CountCompaction(uint32_t family, int by) {
+  const MutexLock lock(mutex_);
+  const auto pool = pools_.find(family);
+  if (pool == pools_.end()) return;
+  // One that began before the pool was made was not counted.
+  if (by > 0 || pool->second->compactions_ > 0) pool->second->compactions_ += by;
 }
 
 // ---- the pool ----

@@ -19,15 +19,18 @@ namespace kvstore::rocks {
 class IteratorPool;
 
 /// Clears the iterator pool of a family after each of its flushes and compactions, because an iterator keeps
-/// the memtables and files that it reads from being freed. Thread-safe; outlives the pools and the database.
+/// the memtables and files that it reads from being freed; and tells it of compactions that run. Thread-safe;
+/// outlives the pools and the database.
 class IdleIterators : public rocksdb::EventListener {
  public:
   void OnFlushCompleted(rocksdb::DB* db, const rocksdb::FlushJobInfo& info) override;
+  void OnCompactionBegin(rocksdb::DB* db, const rocksdb::CompactionJobInfo& info) override;
   void OnCompactionCompleted(rocksdb::DB* db, const rocksdb::CompactionJobInfo& info) override;
 
  private:
   friend class IteratorPool;
   void Clear(uint32_t family);
+  void CountCompaction(uint32_t family, int by);
 
   Mutex mutex_;
   std::map<uint32_t, IteratorPool*> pools_ ABSL_GUARDED_BY(mutex_);  // by ID of the family
@@ -68,6 +71,10 @@ class IteratorPool {
   /// is at no key yet. It stops among deleted cells: see deleted.h.
   Lease Acquire(std::string_view lower, std::string_view upper);
 
+  /// Whether a compaction of the family runs: from before it reads its settings until after its files are in
+  /// use.
+  bool is_compacting() const { return compactions_.load(std::memory_order_acquire) != 0; }
+
   /// Destroys the idle iterators; those on lease are destroyed when they are returned.
   void Clear();
 
@@ -90,6 +97,9 @@ class IteratorPool {
   rocksdb::DB* const db_;
   rocksdb::ColumnFamilyHandle* const family_;
   const std::shared_ptr<IdleIterators> idle_;
+  friend class IdleIterators;
+
+  std::atomic<int> compactions_{0};      // that run
   std::atomic<uint64_t> generation_{0};  // incremented by each Clear
   std::array<std::atomic<Idle*>, kSlots> slots_{};
 };

@@ -14,10 +14,11 @@ constexpr size_t kMaxKeyBytes = 1024;
 /// The beginning of an answer. Each column follows: its name, how many cells it has, how many bytes these
 /// have, and the cells.
 struct Header {
+  uint64_t start;     // cells with lower timestamps were not returned
   uint64_t oldest;    // the lowest timestamp
   uint32_t versions;  // that were asked for
   uint32_t items;
-  uint64_t bytes;  // of names and values
+  uint64_t bytes;  // of names and values, as a page counts them
 };
 
 template <typename T>
@@ -70,13 +71,18 @@ std::vector<ItemView> ViewsIn(std::string_view answer, uint32_t count) {
 }
 
 template <typename Items>
-std::string Encode(const Items& items, uint32_t versions) {
-  Header header{
-      .oldest = UINT64_MAX, .versions = versions, .items = static_cast<uint32_t>(items.size()), .bytes = 0};
+std::string Encode(const Items& items, uint32_t versions, uint64_t start) {
+  Header header{.start = start,
+                .oldest = UINT64_MAX,
+                .versions = versions,
+                .items = static_cast<uint32_t>(items.size()),
+                .bytes = 0};
   size_t size = sizeof(header);
   for (const auto& item : items) {
     size += 3 * sizeof(uint32_t) + item.column.size();
-    header.bytes += item.column.size();
+    // A zero byte of a name counts as two (RowReader::OpenItem).
+    header.bytes +=
+        item.column.size() + static_cast<size_t>(std::count(item.column.begin(), item.column.end(), '\0'));
     for (const auto& cell : item.cells) {
       size += sizeof(uint64_t) + sizeof(uint32_t) + cell.value.size();
       header.bytes += cell.value.size();
@@ -117,14 +123,16 @@ void Insert(std::vector<CellView>& cells, const CellView& cell, uint64_t most) {
 
 }  // namespace
 
-void MakeAnswerKey(const Family& family, std::string_view row, std::string& key) {
+bool MakeAnswerKey(const Family& family, std::string_view row, std::string& key) {
   static_assert(4 * sizeof(uint32_t) + 1 > AnswerCache::kBlockKeyBytes);
   key.clear();
   Append(key, family.handle->GetID());
-  Append(key, family.settings->changes.load(std::memory_order_acquire));
+  const uint32_t changes = family.settings->changes.load(std::memory_order_acquire);
+  Append(key, changes);
   Append(key, family.gate.changes());
   AppendText(key, row);
   key.push_back('r');
+  return family.IsSettled(changes);
 }
 
 bool AddColumn(std::string& key, std::string_view column) {
@@ -132,14 +140,14 @@ bool AddColumn(std::string& key, std::string_view column) {
   return key.size() <= kMaxKeyBytes;
 }
 
-std::string EncodeAnswer(const std::vector<Item>& items, uint32_t versions) {
-  return Encode(items, versions);
+std::string EncodeAnswer(const std::vector<Item>& items, const RowQuery& query) {
+  return Encode(items, query.versions, query.start);
 }
 
 std::optional<std::vector<Item>> DecodeAnswer(std::string_view answer, const RowQuery& query) {
   const auto header = Take<Header>(answer);
   if (header.versions < query.versions || header.items > query.limit || header.bytes > query.max_bytes ||
-      header.oldest < query.start) {
+      header.oldest < query.start || query.start < header.start) {
     return std::nullopt;
   }
   std::vector<Item> items(header.items);
@@ -160,7 +168,7 @@ std::string AnswerAfterPut(std::string_view answer, std::span<const CellWrite> c
                            const FamilySettings& settings) {
   const auto header = Take<Header>(answer);
   const uint64_t start = settings.OldestVisible();
-  if (header.oldest < start) return {};
+  if (header.oldest < start || start < header.start) return {};
   const uint32_t max_versions = settings.max_versions.load(std::memory_order_relaxed);
   const uint32_t most = max_versions == 0 ? header.versions : std::min(header.versions, max_versions);
   std::vector<ItemView> items = ViewsIn(answer, header.items);
@@ -174,7 +182,7 @@ std::string AnswerAfterPut(std::string_view answer, std::span<const CellWrite> c
       at = items.insert(at, {.column = cell.column, .cells = {}});
     Insert(at->cells, view, most);
   }
-  return Encode(items, header.versions);
+  return Encode(items, header.versions, start);
 }
 
 }  // namespace kvstore::rocks

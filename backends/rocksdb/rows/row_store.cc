@@ -130,12 +130,10 @@ absl::StatusOr<RowPage> RocksRowStore::Get(std::string_view row, const ReadOptio
   static thread_local std::string key;
   AnswerCache* answers = after || options.time_range != TimeRange() ? nullptr : engine_->answers();
   // The key says which settings hold, so it is made before they are read.
-  if (answers != nullptr) {
-    MakeAnswerKey(*family_, row, key);
-    if (!std::all_of(columns.begin(), columns.end(),
-                     [](const std::string& column) { return AddColumn(key, column); }))
-      answers = nullptr;
-  }
+  if (answers != nullptr && (!MakeAnswerKey(*family_, row, key) ||
+                             !std::all_of(columns.begin(), columns.end(),
+                                          [](const std::string& column) { return AddColumn(key, column); })))
+    answers = nullptr;
   query.SetVisibility(options.time_range, *family_->settings);
   if (answers == nullptr) return ReadPage(row, query, after ? &*after : nullptr);
 
@@ -150,7 +148,7 @@ absl::StatusOr<RowPage> RocksRowStore::Get(std::string_view row, const ReadOptio
   const auto before = answers->BeforeRead(hash);
   auto page = ReadPage(row, query, nullptr);
   if (before && page.ok() && !page->next && !page->items.empty()) {
-    if (std::string answer = EncodeAnswer(page->items, query.versions); !answer.empty())
+    if (std::string answer = EncodeAnswer(page->items, query); !answer.empty())
       answers->Add(*before, key, std::move(answer));
   }
   return page;
@@ -209,7 +207,7 @@ void RocksRowStore::UpdateAnswers(std::string_view row, uint64_t hash, const Ans
     if (auto after = AnswerAfterPut(before->answer(), cells, assigned, *family_->settings); !after.empty())
       answers->AddAfter(change, key, std::move(after));
   };
-  MakeAnswerKey(*family_, row, key);
+  if (!MakeAnswerKey(*family_, row, key)) return;
   update();
   std::array<std::string_view, kMaxUpdatedCells> columns;
   const auto end = std::transform(cells.begin(), cells.end(), columns.begin(),

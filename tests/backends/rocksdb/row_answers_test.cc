@@ -178,6 +178,57 @@ TEST_F(RowAnswersTest, SettingsAreThoseOfNow) {
   EXPECT_EQ(Read("a", "c", 5), Values{}) << "all are years old";
 }
 
+TEST_F(RowAnswersTest, NothingIsKeptThatACompactionWithOlderSettingsDrops) {
+  spec_.ttl_ms = 1000;
+  Alter();
+  // So many expired cells that the settings change while they are dropped.
+  constexpr size_t kColumns = 1000;
+  std::vector<std::string> names;
+  for (size_t i = 0; i < kColumns; ++i) names.push_back("c" + std::to_string(i));
+  std::vector<CellWrite> cells;
+  for (const std::string& name : names)
+    cells.push_back({.column = name, .value = "0123456789", .timestamp = kNow});
+  for (int i = 0; i < 1000; ++i) ASSERT_OK(rows_->Put("r" + std::to_string(i), cells, {}));
+  Put("a", "c", "expired", kNow);
+  rocksdb::DB& db = backend_->engine().db();
+  rocksdb::ColumnFamilyHandle* const family = backend_->engine().FindFamily(spec_.name)->handle;
+  ASSERT_TRUE(db.Flush({}, family).ok());
+  std::thread compaction([&] {
+    rocksdb::CompactRangeOptions options;
+    options.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForceOptimized;
+    db.CompactRange(options, family, nullptr, nullptr).PermitUncheckedError();
+  });
+  EXPECT_TRUE(Eventually([&] {
+    uint64_t running = 0;
+    db.GetIntProperty(rocksdb::DB::Properties::kNumRunningCompactions, &running);
+    return running > 0;
+  }));
+  spec_.ttl_ms = 0;
+  Alter();
+  for (int i = 0; i < 3; ++i) Read("a", "c");
+  compaction.join();
+  EXPECT_EQ(Read("a", "c"), Read("a", "c", 2)) << "both are what is there";
+  EXPECT_EQ(Read("a", "c").empty(), Columns("a").empty());
+}
+
+TEST_F(RowAnswersTest, PagesThatAreLimitedInBytesAreThoseOfARead) {
+  const std::string name("a\0", 2);
+  Put("a", name, std::string(20, 'x'));
+  Put("a", "b", std::string(20, 'x'));
+  // Names with a zero byte count as longer than they are.
+  for (size_t bytes = 40; bytes < 50; ++bytes) {
+    const ReadOptions options{.max_bytes = bytes};
+    const auto first = rows_->Get("a", options, std::nullopt);
+    for (int i = 0; i < 3; ++i) Columns("a");
+    const auto kept = rows_->Get("a", options, std::nullopt);
+    ASSERT_OK(first);
+    ASSERT_OK(kept);
+    EXPECT_EQ(kept->items, first->items) << bytes;
+    EXPECT_EQ(kept->next.has_value(), first->next.has_value()) << bytes;
+    Put("a", "b", std::string(20, 'x'));
+  }
+}
+
 TEST_F(RowAnswersTest, KeptCellsExpire) {
   spec_.ttl_ms = 400;
   Alter();

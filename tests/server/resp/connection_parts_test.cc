@@ -345,6 +345,22 @@ TEST_F(RespPartsTest, AKeyWithoutADatasetIsNotTheDatasetOfTheCall) {
   EXPECT_EQ(begun.request->call->dataset(), "");
 }
 
+TEST_F(RespPartsTest, PutsThatTheDiskMustKeepAreFlushedTogether) {
+  ASSERT_OK(served_.router().CreateDataset({.name = "safe", .durability = Durability::kMachine}));
+  MakeCore();
+  Begun one(*core_, cursors_, "", {"HSET", "safe:r", "f", "v"});
+  const Begun other(*core_, cursors_, "", {"HSET", "safe:s", "f", "v"});
+  const Begun quick(*core_, cursors_, "", {"HSET", "rows:r", "f", "v"});
+  EXPECT_EQ(server::resp::Run::KindOf(*one.request), server::resp::Run::Kind::kFlushedPuts);
+  server::resp::Run run;
+  run.Add(std::move(one.request));
+  EXPECT_TRUE(run.CanJoin(*other.request));
+  EXPECT_FALSE(run.CanJoin(*quick.request));
+  const Begun conditional(*core_, cursors_, "", {"SETNX", "safe:t", "v"});
+  EXPECT_EQ(server::resp::Run::KindOf(*conditional.request), server::resp::Run::Kind::kPutsOnWorker)
+      << "each is a write of its own";
+}
+
 TEST_F(RespPartsTest, PutsOfManyCellsAreLeftToAWorker) {
   MakeCore();
   Begun small(*core_, cursors_, "", PutOf(600, "HMSET"));

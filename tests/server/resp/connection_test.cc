@@ -107,7 +107,34 @@ TEST_F(RespConnectionTest, ManyClientsAtOnceGetTheirOwnAnswers) {
   EXPECT_EQ(Do("HLEN rows:shared"), "(" + std::to_string(kClients) + ")");
 }
 
-TEST_F(RespConnectionTest, PutsThatTheDiskMustKeepAreMadeByWorkers) {
+TEST_F(RespConnectionTest, PutsOfManyClientsThatTheDiskMustKeepWaitTogether) {
+  ASSERT_OK(served_->router().CreateDataset({.name = "safe", .durability = Durability::kMachine}));
+  const double before = Metric("kvstore_rocksdb_log_syncs_total");
+  constexpr int kClients = 16;
+  constexpr int kPuts = 50;
+  std::vector<std::thread> threads;
+  for (int c = 0; c < kClients; ++c) {
+    threads.emplace_back([this, c] {
+      RespClient client(address());
+      for (int i = 0; i < kPuts; ++i) {
+        const std::string value = std::to_string(c) + "-" + std::to_string(i);
+        ASSERT_EQ(client.Do("HSET safe:shared f" + std::to_string(c) + " " + value), i == 0 ? "(1)" : "(0)");
+        // A put of another dataset, which nobody has, is in the same group.
+        if (i % 10 == 0) {
+          ASSERT_EQ(client.Do("HSET none:shared f 1").front(), '-');
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (int c = 0; c < kClients; ++c) {
+    EXPECT_EQ(Do("HGET safe:shared f" + std::to_string(c)),
+              "\"" + std::to_string(c) + "-" + std::to_string(kPuts - 1) + "\"");
+  }
+  EXPECT_LT(Metric("kvstore_rocksdb_log_syncs_total") - before, kClients * kPuts);
+}
+
+TEST_F(RespConnectionTest, PutsThatTheDiskMustKeepAreAnsweredInOrder) {
   ASSERT_OK(served_->router().CreateDataset({.name = "safe", .durability = Durability::kMachine}));
   std::string pipeline;
   for (int i = 0; i < 300; ++i) {
@@ -349,6 +376,10 @@ TEST_F(RespConnectionTest, AServerThatStopsClosesItsConnections) {
 }
 
 TEST_F(RespConnectionTest, NoAcknowledgedPutIsLostWhenTheServerStops) {
+  // Half of them put what the disk must keep, which takes another way.
+  ASSERT_OK(served_->router().CreateDataset(
+      {.name = "safe", .max_versions = 0, .durability = Durability::kMachine}));
+  const auto dataset_of = [](int c) { return c % 2 == 0 ? "rows" : "safe"; };
   std::vector<std::thread> clients;
   std::vector<int> acknowledged(4, 0);
   std::atomic<int> started{0};
@@ -356,8 +387,8 @@ TEST_F(RespConnectionTest, NoAcknowledgedPutIsLostWhenTheServerStops) {
     clients.emplace_back([&, c] {
       RespClient client(address());
       for (int i = 1;; ++i) {
-        if (client.Do("XADD rows:r" + std::to_string(c) + ":c " + std::to_string(i) + " v x").front() != '"')
-          return;
+        const std::string key = std::string(dataset_of(c)) + ":r" + std::to_string(c) + ":c ";
+        if (client.Do("XADD " + key + std::to_string(i) + " v x").front() != '"') return;
         if (i == 10) ++started;
         acknowledged[static_cast<size_t>(c)] = i;
       }
@@ -368,7 +399,7 @@ TEST_F(RespConnectionTest, NoAcknowledgedPutIsLostWhenTheServerStops) {
   for (std::thread& client : clients) client.join();
   for (int c = 0; c < 4; ++c) {
     ReadOptions options{.versions = 1'000'000};
-    const auto row = served_->router().GetRow("rows", "r" + std::to_string(c), options);
+    const auto row = served_->router().GetRow(dataset_of(c), "r" + std::to_string(c), options);
     ASSERT_OK(row);
     EXPECT_GE(row->items[0].cells[0].timestamp, static_cast<uint64_t>(acknowledged[static_cast<size_t>(c)]));
   }
