@@ -12,19 +12,19 @@
 namespace kvstore::mysql {
 namespace {
 
-/// A setting of which there is one value that will do.
+/// A setting of which there is one value that will do, as the server says it.
 struct Needed {
   std::string_view name;
-  std::string_view value;  ///< As the server says it.
-  std::string_view is;     ///< What is said of any other value; empty: the value.
+  std::string_view value;
   std::string_view must;
 };
+constexpr std::string_view kSetAndRestart = "set it in the server's configuration, and start it again";
 constexpr std::array<Needed, 5> kNeeded = {
-    Needed{"log_bin", "1", "OFF", "set it in the server's configuration, and start it again"},
-    Needed{"log_slave_updates", "1", "OFF", "set it in the server's configuration, and start it again"},
-    Needed{"binlog_format", "ROW", "", "set it to ROW, in the server's configuration too"},
-    Needed{"log_bin_compress", "0", "ON", "set it to OFF"},
-    Needed{"gtid_strict_mode", "1", "OFF", "set it to ON"},
+    Needed{"log_bin", "ON", kSetAndRestart},
+    Needed{"log_slave_updates", "ON", kSetAndRestart},
+    Needed{"binlog_format", "ROW", "set it to ROW, in the server's configuration too"},
+    Needed{"log_bin_compress", "OFF", "set it to OFF"},
+    Needed{"gtid_strict_mode", "ON", "set it to ON"},
 };
 
 }  // namespace
@@ -60,10 +60,7 @@ absl::Status CheckLogSettings(const Host& host, const MySqlOptions& login) {
   }
   for (const Needed& needed : kNeeded) {
     values >> value;
-    if (value != needed.value) {
-      return SettingError(host, needed.name, needed.is.empty() ? std::string_view(value) : needed.is,
-                          needed.must);
-    }
+    if (value != needed.value) return SettingError(host, needed.name, value, needed.must);
   }
   return absl::OkStatus();
 }

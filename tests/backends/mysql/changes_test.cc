@@ -26,7 +26,7 @@ namespace kvstore::testing {
 namespace {
 
 const std::vector<std::string> kLogs = {"--log-bin=binlog", "--binlog-format=ROW", "--gtid-strict-mode=ON",
-                                        "--sync-binlog=1"};
+                                        "--sync-binlog=1", "--log-slave-updates"};
 const bool kShared = ShareFleet(kLogs);
 
 constexpr auto kOutOfRange = absl::StatusCode::kOutOfRange;
