@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -11,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/metrics_sink.h"
 #include "kvstore_api/connect.h"
 #include "shardops/move.h"
 #include "shardops/promote.h"
@@ -26,6 +28,16 @@ namespace kvstore::testing {
 namespace {
 
 constexpr uint64_t kDay = 86'400'000;
+
+/// Notes the gauges of consumers.
+class ConsumerGauges : public MetricsSink {
+ public:
+  void Gauge(std::string_view name, std::string_view, const Labels& labels, double value) override {
+    if (name.starts_with("kvstore_consumer_")) values[std::string(name) + " " + labels.at(1).second] = value;
+  }
+  void Counter(std::string_view, std::string_view, const Labels&, double) override {}
+  std::map<std::string, double> values;
+};
 
 /// Two pairs of servers that log rows, with a store and a dataset on the first one.
 class FollowedFleetTest : public ::testing::Test {
@@ -296,11 +308,6 @@ TEST_F(FollowedFleetTest, KvAndServersTellThemToo) {
   EXPECT_GT(noted->front().lag_ms, 0u);
   EXPECT_EQ(lines(kv({"changes", "clicks", "--consumer", "search"})).front()["row"], "user:10");
   EXPECT_NE(kv({"consumers", "list", "clicks"}).find("search  0 ms"), std::string::npos);
-  EXPECT_TRUE(Eventually([&] {
-    const Output metrics = RunProgram({KV_PROGRAM, "--server", server.address(), "stat"});
-    return metrics.out.find("kvstore_consumer_lag_seconds") != std::string::npos &&
-           metrics.out.find("search") != std::string::npos;
-  }));
   kv({"consumers", "drop", "clicks", "search"});
   EXPECT_TRUE(client->ListConsumers("clicks")->empty());
 }
@@ -320,6 +327,12 @@ TEST_F(FollowedFleetTest, AConsumerStaysThroughPromotionsAndMovesAndGoesWithItsD
   Reopen();
   EXPECT_EQ(place(*store_), rows_token_);
   EXPECT_GT(store_->ListConsumers("events")->front().lag_ms, 0u);
+  EXPECT_TRUE(Eventually([&] {
+    ConsumerGauges gauges;
+    store_->keeper().Describe(gauges);
+    return gauges.values["kvstore_consumer_lag_seconds copy"] > 0 &&
+           gauges.values.contains("kvstore_consumer_lost copy");
+  })) << "the metrics of the whole store, once they are measured";
   ASSERT_OK(shardops::MoveShards(first_.fleet(), kRows, second_.hosts(), {.hold_writes = true}));
   AwaitWrites(50);
   EXPECT_EQ(place(*store_), rows_token_);

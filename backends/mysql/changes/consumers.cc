@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "backends/mysql/changes/position_order.h"
+#include "backends/mysql/driver/schema.h"
 
 namespace kvstore::mysql {
 namespace {
