@@ -1,6 +1,7 @@
 #include "assembly/shared.h"
 
 #include "catalog/zookeeper_catalog.h"
+#include "catalog/zookeeper_consumers.h"
 #include "catalog/zookeeper_ledger.h"
 #include "shardmap/zookeeper_source.h"
 
@@ -14,6 +15,11 @@ absl::StatusOr<std::unique_ptr<Catalog>> OpenSharedCatalog(const Coordination& c
 absl::StatusOr<std::vector<std::unique_ptr<MapSource>>> OpenSharedMaps(
     const ZooKeeperOptions& zookeeper, const std::vector<std::string>& paths) {
   return OpenZooKeeperSources(zookeeper, paths);
+}
+
+std::unique_ptr<ConsumerPlaces> OpenFleetConsumers(const MySqlFleetOptions& fleet) {
+  if (fleet.zookeeper.servers.empty()) return nullptr;
+  return std::make_unique<ZooKeeperConsumers>(fleet.zookeeper, fleet.root);
 }
 
 std::unique_ptr<Ledger> OpenFleetLedger(const MySqlFleetOptions& fleet) {

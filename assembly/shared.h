@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "backend_api/consumer_places.h"
 #include "catalog/catalog.h"
 #include "catalog/ledger.h"
 #include "kvstore_api/open.h"
@@ -24,6 +25,10 @@ absl::StatusOr<std::unique_ptr<Catalog>> OpenSharedCatalog(const Coordination& c
 /// The shard maps in these nodes, which share a session with ZooKeeper.
 absl::StatusOr<std::vector<std::unique_ptr<MapSource>>> OpenSharedMaps(const ZooKeeperOptions& zookeeper,
                                                                        const std::vector<std::string>& paths);
+
+/// Where the places of consumers of the fleet's datasets are noted. Null if the fleet's maps are not in
+/// ZooKeeper, and if this build was made without ZooKeeper.
+std::unique_ptr<ConsumerPlaces> OpenFleetConsumers(const MySqlFleetOptions& fleet);
 
 /// The ledger in which the fleet's operators record their operations. Null if the fleet's maps are not in
 /// ZooKeeper, so that it has no ledger, and if this build was made without ZooKeeper.

@@ -20,6 +20,8 @@ absl::StatusOr<std::vector<std::unique_ptr<MapSource>>> OpenSharedMaps(const Zoo
   return NoZooKeeper();
 }
 
+std::unique_ptr<ConsumerPlaces> OpenFleetConsumers(const MySqlFleetOptions&) { return nullptr; }
+
 std::unique_ptr<Ledger> OpenFleetLedger(const MySqlFleetOptions&) { return nullptr; }
 
 }  // namespace kvstore

@@ -259,7 +259,7 @@ void AddChangesCommand(CLI::App& app, Globals& globals) {
   CLI::Option* const consumer = changes->add_option(
       "--consumer", args->consumer,
       "Go on where the consumer of this name is, or else with --from; and note for it what was "
-      "printed, so that what follows is kept for it (kv consumers list); not on MySQL");
+      "printed, so that what follows is kept for it (kv consumers list)");
   CLI::Option* const follow =
       changes->add_flag("--follow", args->follow, "Wait for changes, until SIGTERM or SIGINT");
   changes

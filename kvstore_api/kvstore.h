@@ -102,7 +102,7 @@ class KVStore {
   ///        there are kMaxConsumers.
   /// token  as `from` of ReadChanges, with the same errors.
   ///
-  /// UNIMPLEMENTED on MySQL, as of the two calls that follow: store the token yourself.
+  /// On MySQL the logs are not kept for it; a place that it has passed is FAILED_PRECONDITION.
   [[nodiscard]] virtual absl::Status SetConsumer(std::string_view dataset, std::string_view name,
                                                  std::string_view token) = 0;
   /// Returns all of them, by name.

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "backend_api/consumer_metrics.h"
 #include "base/advice.h"
 #include "base/jitter.h"
 #include "router/leftovers.h"
@@ -343,18 +344,11 @@ void CatalogKeeper::Describe(MetricsSink& sink) const {
   catalog_->Describe(sink);
   for (const auto& [name, backend] : backends_) backend->Describe(sink);
   for (const auto& [name, served] : *datasets) {
-    if (served->spec.keep_changes_ms == 0 || served->backend == nullptr) continue;
+    // A backend that waits for other machines tells of its consumers itself: nobody waits for figures.
+    if (served->spec.keep_changes_ms == 0 || served->backend == nullptr || served->waits) continue;
     const auto consumers = served->backend->ListConsumers(served->spec);
     if (!consumers.ok()) continue;
-    for (const UnitConsumer& consumer : *consumers) {
-      const MetricsSink::Labels labels = {{"dataset", std::string(name)}, {"consumer", consumer.name}};
-      sink.Gauge("kvstore_consumer_lag_seconds",
-                 "Age of the oldest change that a consumer has not dealt with", labels,
-                 static_cast<double>(consumer.lag_ms) / 1e3);
-      sink.Gauge("kvstore_consumer_lost",
-                 "1: changes that the consumer had not dealt with are not kept any more", labels,
-                 consumer.position.empty() ? 1 : 0);
-    }
+    DescribeConsumers(sink, name, *consumers);
   }
 }
 

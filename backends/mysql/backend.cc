@@ -21,10 +21,11 @@ using mysql::Repeat;
 using mysql::Space;
 
 absl::StatusOr<std::unique_ptr<MySqlBackend>> MySqlBackend::Open(mysql::MapSources sources,
-                                                                 const mysql::MySqlOptions& options) {
+                                                                 const mysql::MySqlOptions& options,
+                                                                 std::unique_ptr<ConsumerPlaces> consumers) {
   auto fleet = mysql::Fleet::Start(std::move(sources), options);
   if (!fleet.ok()) return fleet.status();
-  return std::unique_ptr<MySqlBackend>(new MySqlBackend(*std::move(fleet)));
+  return std::unique_ptr<MySqlBackend>(new MySqlBackend(*std::move(fleet), std::move(consumers)));
 }
 
 // ---- datasets ----
@@ -51,18 +52,50 @@ absl::Status MySqlBackend::AlterDataset(const DatasetSpec& spec) {
   if (auto status = CheckThere(spec); !status.ok()) return status;
   if (spec.keep_changes_ms != 0) {
     if (auto status = changes_.CheckServers(mysql::SpaceOf(spec.shape)); !status.ok()) return status;
+  } else {
+    bool was_followed = false;
+    {
+      const MutexLock lock(datasets_mutex_);
+      was_followed = followed_.contains(spec.incarnation);
+    }
+    // One that kept none already has none, unless somebody noted one who did not know that yet.
+    if (auto status = consumers_.DropAll(spec); !status.ok() && was_followed) return status;
   }
   const MutexLock lock(datasets_mutex_);
+  Apply(spec);
+  return absl::OkStatus();
+}
+
+absl::Status MySqlBackend::NoteSettings(const DatasetSpec& spec) {
+  if (auto status = CheckThere(spec); !status.ok()) return status;
+  // Consumers may have been noted since by those who know newer settings.
+  const MutexLock lock(datasets_mutex_);
+  Apply(spec);
+  return absl::OkStatus();
+}
+
+void MySqlBackend::Apply(const DatasetSpec& spec) {
   if (const auto found = datasets_.find(spec.incarnation); found != datasets_.end())
     found->second->Apply(spec);
-  return absl::OkStatus();
+  NoteFollowed(spec);
+}
+
+void MySqlBackend::NoteFollowed(const DatasetSpec& spec) {
+  if (spec.keep_changes_ms != 0) {
+    followed_[spec.incarnation] = spec;
+  } else {
+    followed_.erase(spec.incarnation);
+  }
 }
 
 absl::Status MySqlBackend::DropDataset(const DatasetSpec& spec) {
   {
     const MutexLock lock(datasets_mutex_);
     datasets_.erase(spec.incarnation);
+    followed_.erase(spec.incarnation);
   }
+  // A dataset that keeps no changes has none, unless somebody noted one who did not know that yet.
+  if (auto status = consumers_.DropAll(spec); !status.ok() && spec.keep_changes_ms != 0) return status;
   const Space space = mysql::SpaceOf(spec.shape);
   return fleet_->OnAllShards(space, [&](const Host& host, uint32_t shard) {
     return fleet_->RunOn(host, {space, shard}, Repeat::kAlways, [&](Connection& connection) -> absl::Status {
@@ -119,6 +152,7 @@ absl::Status MySqlBackend::CheckThere(const DatasetSpec& spec) {
 absl::StatusOr<std::shared_ptr<mysql::Dataset>> MySqlBackend::OpenDataset(const DatasetSpec& spec) {
   if (auto status = CheckThere(spec); !status.ok()) return status;
   const MutexLock lock(datasets_mutex_);
+  NoteFollowed(spec);
   std::shared_ptr<mysql::Dataset>& dataset = datasets_[spec.incarnation];
   // The dataset may have migrated away and back since it was opened: with other settings, or to another
   // engine.
@@ -185,18 +219,6 @@ absl::Status MySqlBackend::CheckNowhereElse(std::span<const Host> others, mysql:
 
 // ---- changes ----
 
-namespace {
-
-absl::Status NoConsumersError() {
-  return absl::UnimplementedError(
-      "consumer: datasets on MySQL do not note how far consumers have come, as their binary logs are kept "
-      "for as "
-      "long as the servers are told to; store the token of what was dealt with yourself, and go on with "
-      "--from");
-}
-
-}  // namespace
-
 absl::StatusOr<std::string> MySqlBackend::StartChanges(const DatasetSpec& spec, ChangesFrom from) {
   return changes_.Start(spec, from);
 }
@@ -217,21 +239,28 @@ absl::StatusOr<UnitChanges> MySqlBackend::ReadChanges(const DatasetSpec& spec, s
   return changes_.Read(spec, std::move(dataset), position, limits);
 }
 
-absl::Status MySqlBackend::SetConsumer(const DatasetSpec& /*spec*/, std::string_view /*name*/,
-                                       std::string_view /*position*/) {
-  return NoConsumersError();
+absl::Status MySqlBackend::SetConsumer(const DatasetSpec& spec, std::string_view name,
+                                       std::string_view position) {
+  return consumers_.Set(spec, name, position);
 }
 
-absl::StatusOr<std::vector<UnitConsumer>> MySqlBackend::ListConsumers(const DatasetSpec& /*spec*/) {
-  return NoConsumersError();
+absl::StatusOr<std::vector<UnitConsumer>> MySqlBackend::ListConsumers(const DatasetSpec& spec) {
+  return consumers_.List(spec);
 }
 
-absl::Status MySqlBackend::DropConsumer(const DatasetSpec& /*spec*/, std::string_view /*name*/) {
-  return NoConsumersError();
+absl::Status MySqlBackend::DropConsumer(const DatasetSpec& spec, std::string_view name) {
+  return consumers_.Drop(spec, name);
 }
 
 void MySqlBackend::Describe(MetricsSink& sink) const {
   fleet_->Describe(sink);
+  std::vector<DatasetSpec> followed;
+  {
+    const MutexLock lock(datasets_mutex_);
+    for (const auto& [incarnation, spec] : followed_) followed.push_back(spec);
+  }
+  consumer_watch_.Describe(sink, followed);
+  changes_.CloseUnused();
   const mysql::Changes::Pages pages = changes_.pages();
   if (pages.shared + pages.own == 0) return;
   const auto tell = [&](const char* read, uint64_t count) {

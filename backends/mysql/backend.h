@@ -5,7 +5,10 @@
 #include <span>
 
 #include "backend_api/backend.h"
+#include "backend_api/consumer_places.h"
 #include "backends/mysql/changes/changes.h"
+#include "backends/mysql/changes/consumer_watch.h"
+#include "backends/mysql/changes/consumers.h"
 #include "backends/mysql/fleet/dataset.h"
 #include "backends/mysql/fleet/elsewhere.h"
 #include "backends/mysql/fleet/fleet.h"
@@ -21,8 +24,12 @@ namespace kvstore {
 class MySqlBackend : public Backend {
  public:
   /// Reads the shard maps and begins to watch them. Hosts are connected to when they are needed.
-  static absl::StatusOr<std::unique_ptr<MySqlBackend>> Open(mysql::MapSources sources,
-                                                            const mysql::MySqlOptions& options);
+  ///
+  /// consumers  where the places of those are noted who follow changes; null: nowhere, and SetConsumer,
+  ///            ListConsumers and DropConsumer are UNIMPLEMENTED.
+  static absl::StatusOr<std::unique_ptr<MySqlBackend>> Open(
+      mysql::MapSources sources, const mysql::MySqlOptions& options,
+      std::unique_ptr<ConsumerPlaces> consumers = nullptr);
 
   Capabilities capabilities() const override {
     return {.rows = true,
@@ -37,6 +44,7 @@ class MySqlBackend : public Backend {
   /// Init makes it.
   absl::Status CreateDataset(const DatasetSpec& spec) override;
   absl::Status AlterDataset(const DatasetSpec& spec) override;
+  absl::Status NoteSettings(const DatasetSpec& spec) override;
   absl::Status DropDataset(const DatasetSpec& spec) override;
   absl::Status DropLeftover(const DatasetSpec& spec) override;
   absl::StatusOr<std::shared_ptr<RowStore>> OpenRows(const DatasetSpec& spec) override;
@@ -49,7 +57,6 @@ class MySqlBackend : public Backend {
   absl::StatusOr<std::string> StartChanges(const DatasetSpec& spec, ChangesFrom from) override;
   absl::StatusOr<UnitChanges> ReadChanges(const DatasetSpec& spec, std::string_view position,
                                           const ChangeLimits& limits) override;
-  /// Consumers with names are not kept here: UNIMPLEMENTED, as of the two that follow.
   absl::Status SetConsumer(const DatasetSpec& spec, std::string_view name,
                            std::string_view position) override;
   absl::StatusOr<std::vector<UnitConsumer>> ListConsumers(const DatasetSpec& spec) override;
@@ -78,19 +85,30 @@ class MySqlBackend : public Backend {
   const mysql::Changes& changes() const { return changes_; }
 
  private:
-  explicit MySqlBackend(std::shared_ptr<mysql::Fleet> fleet) : fleet_(std::move(fleet)), changes_(fleet_) {}
+  MySqlBackend(std::shared_ptr<mysql::Fleet> fleet, std::unique_ptr<ConsumerPlaces> consumers)
+      : fleet_(std::move(fleet)),
+        changes_(fleet_),
+        consumers_(changes_, std::move(consumers)),
+        consumer_watch_([this](const DatasetSpec& spec) { return consumers_.List(spec); }) {}
   /// Asks the first host that answers whether it has the dataset's table. DATA_LOSS if it has not,
   /// FAILED_PRECONDITION if the number of mod shards is another one than when the data was made.
   absl::Status CheckThere(const DatasetSpec& spec);
+  /// Puts settings in force here.
+  void Apply(const DatasetSpec& spec) ABSL_EXCLUSIVE_LOCKS_REQUIRED(datasets_mutex_);
+  /// Notes whether the dataset keeps changes, for the metrics of its consumers.
+  void NoteFollowed(const DatasetSpec& spec) ABSL_EXCLUSIVE_LOCKS_REQUIRED(datasets_mutex_);
   /// Returns the dataset as stores share it, with the settings of `spec`.
   absl::StatusOr<std::shared_ptr<mysql::Dataset>> OpenDataset(const DatasetSpec& spec);
 
   const std::shared_ptr<mysql::Fleet> fleet_;
-  mysql::Changes changes_;
-  Mutex datasets_mutex_;
+  mutable mysql::Changes changes_;
+  mysql::Consumers consumers_;
+  mutable mysql::ConsumerWatch consumer_watch_;
+  mutable Mutex datasets_mutex_;
   uint32_t datasets_opened_ ABSL_GUARDED_BY(datasets_mutex_) = 0;  // the last TableFamily::number given
   // By incarnation.
   std::map<uint64_t, std::shared_ptr<mysql::Dataset>> datasets_ ABSL_GUARDED_BY(datasets_mutex_);
+  std::map<uint64_t, DatasetSpec> followed_ ABSL_GUARDED_BY(datasets_mutex_);  // those that keep changes
 };
 
 }  // namespace kvstore

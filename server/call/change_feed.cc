@@ -1,6 +1,7 @@
 #include "server/call/change_feed.h"
 
 #include <algorithm>
+#include <set>
 #include <variant>
 
 #include "absl/strings/cord.h"
@@ -36,7 +37,9 @@ ChangeFeed::~ChangeFeed() {
   }
   wanted_.notify_all();
   stopped_.notify_all();
+  look_.notify_all();
   thread_.join();
+  for (std::thread& looker : lookers_) looker.join();
 }
 
 // ---- pages ----
@@ -131,26 +134,77 @@ void ChangeFeed::Watch() {
     std::vector<Place> places;
     places.reserve(waiting_.size());
     for (const auto& [place, calls] : waiting_) places.push_back(place);
+    HandOver(places);
     lock.Unlock();
-    const auto begun = Clock::now();
-    const bool all = draining_();
-    if (!all) std::erase_if(places, [this](const Place& place) { return !HasNews(place); });
-    const auto took = Clock::now() - begun;
-    lock.Lock();
-    std::vector<SuspendedCalls::Suspended> taken = Dequeue(places, all);
-    lock.Unlock();
-    for (SuspendedCalls::Suspended& call : taken) call.lane.Post(std::move(call.retry));
+    const auto took = LookAt(std::move(places));
     lock.Lock();
     Forget();
-    const auto next = Clock::now() + std::clamp<Clock::duration>(took * kRests, kInterval, kMaxInterval);
+    const auto next = Clock::now() + RestAfter(took);
     while (!stopping_ && !lock.WaitUntil(stopped_, next)) {
     }
   }
 }
 
+ChangeFeed::Clock::duration ChangeFeed::LookAt(std::vector<Place> places) {
+  const auto begun = Clock::now();
+  const bool all = draining_();
+  if (!all) std::erase_if(places, [this](const Place& place) { return !HasNews(place); });
+  const auto took = Clock::now() - begun;
+  std::vector<SuspendedCalls::Suspended> taken;
+  {
+    const MutexLock lock(mutex_);
+    taken = Dequeue(places, all);
+  }
+  for (SuspendedCalls::Suspended& call : taken) call.lane.Post(std::move(call.retry));
+  return took;
+}
+
+void ChangeFeed::HandOver(std::vector<Place>& places) {
+  const auto now = Clock::now();
+  std::set<std::string> followed;
+  std::erase_if(places, [&](const Place& place) {
+    const auto where = router_.Locate(place.first);
+    if (!where || !where->waits) return false;
+    followed.insert(place.first);
+    return true;
+  });
+  std::erase_if(remote_,
+                [&](const auto& one) { return !one.second.is_looked_at && !followed.contains(one.first); });
+  for (const std::string& dataset : followed) {
+    Remote& remote = remote_[dataset];
+    if (remote.is_looked_at || remote.next > now) continue;
+    remote.is_looked_at = true;
+    to_look_at_.emplace_back(dataset);
+  }
+  for (size_t ready = idle_lookers_; ready < to_look_at_.size() && lookers_.size() < kMaxLookers; ++ready) {
+    lookers_.emplace_back([this] { Look(); });
+  }
+  look_.notify_all();
+}
+
+void ChangeFeed::Look() {
+  MutexLock lock(mutex_);
+  for (;;) {
+    ++idle_lookers_;
+    while (!stopping_ && to_look_at_.empty()) lock.Wait(look_);
+    --idle_lookers_;
+    if (stopping_) return;
+    const std::string dataset = std::move(to_look_at_.front());
+    to_look_at_.pop_front();
+    std::vector<Place> places;
+    for (auto at = waiting_.lower_bound(Place(dataset, "")); at != waiting_.end(); ++at) {
+      if (at->first.first != dataset) break;
+      places.push_back(at->first);
+    }
+    lock.Unlock();
+    const auto took = LookAt(std::move(places));
+    lock.Lock();
+    remote_[dataset] = {.is_looked_at = false, .next = Clock::now() + RestAfter(took)};
+  }
+}
+
 bool ChangeFeed::HasNews(const Place& place) {
-  // Changes of a fleet are read from other machines: one that hangs delays the others' news until its breaker
-  // is open. An error is news, too: the call ends with it.
+  // An error is news, too: the call ends with it.
   const auto page = Read(place.first, place.second);
   return !page.ok() || (*page)->token != place.second;
 }
@@ -177,7 +231,10 @@ absl::StatusOr<ChangeFeed::Page> ChangeFollower::Next() {
   if (!page.ok()) return page.status();
   token_ = (*page)->token;
   const auto now = ChangeFeed::Clock::now();
-  if ((*page)->changes.empty() && now - told_ < kTellInterval) return ChangeFeed::Page();
+  // A page that has nothing and is not complete says nothing: it is of a fleet of which a host is waited for.
+  const bool says_nothing =
+      (*page)->changes.empty() && ((*page)->complete_until_ms == 0 || now - told_ < kTellInterval);
+  if (says_nothing) return ChangeFeed::Page();
   if ((*page)->complete_until_ms != 0) told_ = now;
   return page;
 }

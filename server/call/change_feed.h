@@ -2,6 +2,7 @@
 
 #include <absl/base/thread_annotations.h>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -24,8 +25,10 @@
 namespace kvstore::server {
 
 /// Changes of datasets, for the calls that follow them. Calls that have read everything wait here and occupy
-/// no thread: one thread looks for all of them whether something was written. Those that wait at the same
-/// place get the same page, which was read once. Thread-safe.
+/// no thread: one thread looks for all of them whether something was written. Where that waits for other
+/// machines (Capabilities::waits) a thread of its own looks for each dataset, so that one whose machines hang
+/// delays no followers of others. Those that wait at the same place get the same page, which was read once.
+/// Thread-safe.
 class ChangeFeed {
  public:
   using Clock = SuspendedCalls::Clock;
@@ -74,8 +77,29 @@ class ChangeFeed {
   static constexpr std::chrono::seconds kKept{1};
   static constexpr size_t kMaxKeptBytes = size_t{16} << 20;
 
+  /// So many datasets on other machines are looked at at a time, at most. If all of them hang, the others
+  /// wait.
+  static constexpr size_t kMaxLookers = 64;
+
+  /// A dataset on other machines that is followed.
+  struct Remote {
+    bool is_looked_at = false;  // or waits for a looker
+    Clock::time_point next;     // when it is to be looked at again
+  };
+
   void Watch();
+  /// Looks at datasets on other machines.
+  void Look();
   bool HasNews(const Place& place);
+  /// Looks at these places, and has the calls retried for which there is something, or that are due.
+  /// Returns how long it took.
+  Clock::duration LookAt(std::vector<Place> places);
+  /// Has those datasets on other machines looked at whose time it is. Removes their places from `places`.
+  void HandOver(std::vector<Place>& places) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  /// How long to rest after a look that took so long.
+  static Clock::duration RestAfter(Clock::duration took) {
+    return std::clamp<Clock::duration>(took * kRests, kInterval, kMaxInterval);
+  }
   /// Removes and returns the calls that wait at one of these places, or are due.
   std::vector<SuspendedCalls::Suspended> Dequeue(const std::vector<Place>& places, bool all)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -95,6 +119,11 @@ class ChangeFeed {
   uint64_t read_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t shared_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::map<std::string, Remote> remote_ ABSL_GUARDED_BY(mutex_);  // by dataset
+  std::deque<std::string> to_look_at_ ABSL_GUARDED_BY(mutex_);    // of remote_
+  size_t idle_lookers_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::condition_variable look_;
+  std::vector<std::thread> lookers_;  // of thread_ alone
   std::thread thread_;
 };
 

@@ -44,7 +44,11 @@ class Gate {
 /// Returns an answer that refuses calls on this dataset, because it migrates.
 Gate::Answer Migrates(std::string dataset);
 
+/// The key of which a gate is asked before changes are read.
+inline constexpr std::string_view kChangesKey = "changes of the dataset";
+
 /// Returns a backend that keeps what is put in memory, and asks a gate before each row, object and mapping.
+/// Its changes are positions alone: another one after each put to the row "r".
 ///
 /// waits  Capabilities::waits.
 std::unique_ptr<Backend> MakeGatedBackend(std::shared_ptr<Gate> gate, bool waits = false);

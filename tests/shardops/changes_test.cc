@@ -2,14 +2,17 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "base/metrics_sink.h"
 #include "kvstore_api/connect.h"
 #include "shardops/move.h"
 #include "shardops/promote.h"
@@ -25,6 +28,16 @@ namespace kvstore::testing {
 namespace {
 
 constexpr uint64_t kDay = 86'400'000;
+
+/// Notes the gauges of consumers.
+class ConsumerGauges : public MetricsSink {
+ public:
+  void Gauge(std::string_view name, std::string_view, const Labels& labels, double value) override {
+    if (name.starts_with("kvstore_consumer_")) values[std::string(name) + " " + labels.at(1).second] = value;
+  }
+  void Counter(std::string_view, std::string_view, const Labels&, double) override {}
+  std::map<std::string, double> values;
+};
 
 /// Two pairs of servers that log rows, with a store and a dataset on the first one.
 class FollowedFleetTest : public ::testing::Test {
@@ -286,10 +299,124 @@ TEST_F(FollowedFleetTest, KvAndServersTellThemToo) {
   EXPECT_EQ(rows.front(), "user:9");
   EXPECT_EQ(rows.back(), "user:10");
 
-  const Output refused = RunProgram(
-      {KV_PROGRAM, "--config", config, "changes", "clicks", "--consumer", "search", "--from", "now"});
-  EXPECT_NE(refused.code, 0);
-  EXPECT_NE(refused.err.find("store the token"), std::string::npos) << refused.err;
+  // A consumer goes on at whichever program asks.
+  EXPECT_EQ(lines(kv({"changes", "clicks", "--consumer", "search", "--from", token, "--limit", "1"})).size(),
+            1u);
+  const auto noted = client->ListConsumers("clicks");
+  ASSERT_OK(noted);
+  ASSERT_EQ(noted->size(), 1u);
+  EXPECT_GT(noted->front().lag_ms, 0u);
+  EXPECT_EQ(lines(kv({"changes", "clicks", "--consumer", "search"})).front()["row"], "user:10");
+  EXPECT_NE(kv({"consumers", "list", "clicks"}).find("search  0 ms"), std::string::npos);
+  kv({"consumers", "drop", "clicks", "search"});
+  EXPECT_TRUE(client->ListConsumers("clicks")->empty());
+}
+
+TEST_F(FollowedFleetTest, AConsumerStaysThroughPromotionsAndMovesAndGoesWithItsDataset) {
+  AwaitWrites(50);
+  Follow();
+  ASSERT_OK(store_->SetConsumer("events", "copy", rows_token_));
+  const auto place = [&](KVStore& store) {
+    const auto consumers = store.ListConsumers("events");
+    EXPECT_OK(consumers);
+    EXPECT_EQ(consumers->size(), 1u);
+    return consumers->empty() ? std::string() : consumers->front().token;
+  };
+  ASSERT_OK(shardops::Promote(first_.fleet(), first_.host_b(), {}));
+  AwaitWrites(50);
+  Reopen();
+  EXPECT_EQ(place(*store_), rows_token_);
+  EXPECT_GT(store_->ListConsumers("events")->front().lag_ms, 0u);
+  EXPECT_TRUE(Eventually([&] {
+    ConsumerGauges gauges;
+    store_->keeper().Describe(gauges);
+    return gauges.values["kvstore_consumer_lag_seconds copy"] > 0 &&
+           gauges.values.contains("kvstore_consumer_lost copy");
+  })) << "the metrics of the whole store, once they are measured";
+  ASSERT_OK(shardops::MoveShards(first_.fleet(), kRows, second_.hosts(), {.hold_writes = true}));
+  AwaitWrites(50);
+  EXPECT_EQ(place(*store_), rows_token_);
+  rows_token_ = place(*store_);
+  ExpectEqual();
+  // Another process sees it; it is where it was noted last, and nothing is behind it.
+  ASSERT_OK(store_->SetConsumer("events", "copy", rows_token_));
+  const auto spec = store_->GetDataset("events");
+  ASSERT_OK(spec);
+  const auto other = first_.OpenBackend();
+  EXPECT_TRUE(Eventually([&] {
+    Follow();
+    EXPECT_OK(store_->SetConsumer("events", "copy", rows_token_));
+    const auto consumers = other->ListConsumers(*spec);
+    EXPECT_OK(consumers);
+    return consumers->front().lag_ms == 0;
+  }));
+  EXPECT_FALSE(place(*store_).empty());
+  ASSERT_OK(store_->AlterDataset("events", {.keep_changes_ms = 0}));
+  ASSERT_OK(store_->AlterDataset("events", {.keep_changes_ms = kDay}));
+  EXPECT_TRUE(store_->ListConsumers("events")->empty()) << "they went with the keeping of changes";
+  ASSERT_OK(store_->SetConsumer("events", "copy", kChangesFromNow));
+  ASSERT_OK(store_->DropDataset("events", {}));
+  EXPECT_TRUE(other->ListConsumers(*spec)->empty());
+  ASSERT_OK(store_->CreateDataset({.name = "events", .max_versions = 2, .keep_changes_ms = kDay}));
+  EXPECT_TRUE(store_->ListConsumers("events")->empty());
+}
+
+TEST_F(FollowedFleetTest, ASlaveWhoseLogWouldNotDoIsRefused) {
+  StopWriting();
+  const DatasetSpec more{.name = "more", .keep_changes_ms = kDay};
+  for (const auto& [setting, bad, good] :
+       {std::tuple("binlog_format", "'MIXED'", "'ROW'"), std::tuple("gtid_strict_mode", "OFF", "ON"),
+        std::tuple("log_bin_compress", "ON", "OFF")}) {
+    first_.b().Run(fmt::format("SET GLOBAL {} = {}", setting, bad));
+    EXPECT_THAT(store_->CreateDataset(more),
+                FailsWith(absl::StatusCode::kFailedPrecondition, first_.host_b().ToString()));
+    first_.b().Run(fmt::format("SET GLOBAL {} = {}", setting, good));
+  }
+  EXPECT_OK(store_->CreateDataset(more));
+  // One that is away is no reason.
+  first_.b().Kill();
+  EXPECT_OK(store_->AlterDataset("events", {.keep_changes_ms = 2 * kDay}));
+}
+
+TEST_F(FollowedFleetTest, AnOlderPlaceDoesNotReplaceANewerOne) {
+  AwaitWrites(50);
+  Follow();
+  const std::string older = rows_token_;
+  AwaitWrites(50);
+  ExpectEqual();
+  ASSERT_OK(store_->SetConsumer("events", "copy", rows_token_));
+  ASSERT_OK(store_->SetConsumer("events", "copy", rows_token_)) << "the same";
+  EXPECT_THAT(store_->SetConsumer("events", "copy", older),
+              FailsWith(absl::StatusCode::kFailedPrecondition, "kv consumers drop events copy"));
+  EXPECT_EQ(store_->ListConsumers("events")->front().token, rows_token_);
+  // Unless that is asked for.
+  ASSERT_OK(store_->DropConsumer("events", "copy"));
+  ASSERT_OK(store_->SetConsumer("events", "copy", older));
+  EXPECT_GT(store_->ListConsumers("events")->front().lag_ms, 0u);
+  EXPECT_THAT(store_->SetConsumer("events", "copy", "yesterday"),
+              FailsWith(absl::StatusCode::kInvalidArgument, "token: "));
+  EXPECT_THAT(store_->DropConsumer("events", "none"), FailsWith(absl::StatusCode::kNotFound, "none"));
+}
+
+TEST_F(FollowedFleetTest, AConsumerWhoseLogWasPurgedIsLostAndBeginsAgain) {
+  AwaitWrites(50);
+  Follow();
+  ASSERT_OK(store_->SetConsumer("events", "copy", rows_token_));
+  AwaitWrites(50);
+  EXPECT_FALSE(store_->ListConsumers("events")->front().token.empty());
+  // The slave must have the log, too.
+  EXPECT_TRUE(Eventually([&] {
+    first_.a().Run("FLUSH BINARY LOGS");
+    AwaitWrites(1);
+    const std::string names = first_.a().Run("SHOW BINARY LOGS");
+    std::string last = names.substr(names.rfind("\n", names.size() - 2) + 1);
+    last.resize(last.find('\t'));
+    first_.a().Run("PURGE BINARY LOGS TO '" + last + "'");
+    return store_->ListConsumers("events")->front().token.empty();
+  }));
+  // What it is given now is behind all that was lost.
+  ASSERT_OK(store_->SetConsumer("events", "copy", kChangesFromNow));
+  EXPECT_FALSE(store_->ListConsumers("events")->front().token.empty());
 }
 
 TEST_F(FollowedFleetTest, AnAccountWithoutTheRightsIsToldWhichItNeeds) {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "catalog/file_catalog.h"
+#include "catalog/zookeeper_consumers.h"
 #include "shardmap/map_source.h"
 #include "shardmap/zookeeper_source.h"
 #include "shardops/maps.h"
@@ -85,12 +86,12 @@ Host PairFleet::Master() {
 
 namespace {
 
-std::unique_ptr<MySqlBackend> BackendOf(mysql::MapSources maps) {
+std::unique_ptr<MySqlBackend> BackendOf(mysql::MapSources maps, std::unique_ptr<ConsumerPlaces> consumers) {
   mysql::MySqlOptions options{.user = "kvstore", .password = "kvstore"};
   options.breaker.min_pause_ms = 50;
   options.breaker.max_pause_ms = 200;
   options.purge_cells_per_s = 0;
-  return *MySqlBackend::Open(std::move(maps), options);
+  return *MySqlBackend::Open(std::move(maps), options, std::move(consumers));
 }
 
 }  // namespace
@@ -103,7 +104,12 @@ mysql::MapSources PairFleet::Maps() const {
   return {.id = source("id"), .mod = source("mod"), .weights = source("weights")};
 }
 
-std::unique_ptr<MySqlBackend> PairFleet::OpenBackend() const { return BackendOf(Maps()); }
+std::unique_ptr<ConsumerPlaces> PairFleet::Consumers() const {
+  return std::make_unique<ZooKeeperConsumers>(ZooKeeperOptions{.servers = zookeeper_server_.address()},
+                                              fleet_.root);
+}
+
+std::unique_ptr<MySqlBackend> PairFleet::OpenBackend() const { return BackendOf(Maps(), Consumers()); }
 
 void PairFleet::WriteConfig(const std::filesystem::path& file) const {
   using Json = nlohmann::json;
@@ -124,7 +130,7 @@ std::unique_ptr<Router> PairFleet::OpenStore(const std::filesystem::path& dir) c
 }
 
 std::unique_ptr<Router> PairFleet::OpenStore(const std::filesystem::path& dir, mysql::MapSources maps) const {
-  auto backend = BackendOf(std::move(maps));
+  auto backend = BackendOf(std::move(maps), Consumers());
   EXPECT_OK(backend->Init(nullptr, nullptr));
   Router::Backends backends;
   backends.emplace("mysql", std::move(backend));

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "backend_api/consumer_places.h"
 #include "backends/mysql/backend.h"
 #include "router/router.h"
 #include "shardops/promote.h"
@@ -71,6 +72,7 @@ class PairFleet {
 
  private:
   mysql::MapSources Maps() const;
+  std::unique_ptr<ConsumerPlaces> Consumers() const;
 
   ZooKeeperServer zookeeper_server_;
   ServerPair pair_{1};

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "backends/mysql/changes/host_seal.h"
+#include "backends/mysql/changes/server_settings.h"
 #include "backends/mysql/changes/unit_values.h"
 #include "backends/mysql/driver/schema.h"
 #include "backends/mysql/driver/statements.h"
@@ -22,6 +23,7 @@ namespace kvstore::mysql {
 namespace {
 
 using std::chrono::milliseconds;
+using Patience = MasterAsks::Patience;
 
 /// A token that has nothing before it is made anew when the last one is so old, so that it does not become
 /// too old while only other datasets are written.
@@ -34,13 +36,6 @@ constexpr size_t kMaxFormerPairs = 64;
 constexpr milliseconds kMaxCommit{5000};
 constexpr milliseconds kCommitPoll{5};
 constexpr uint64_t kMsPerSecond = 1000;
-
-/// Returns an error about a setting of a server.
-absl::Status SettingError(const Host& host, std::string_view setting, std::string_view is,
-                          std::string_view must) {
-  return absl::FailedPreconditionError(fmt::format(
-      "{}: is {} at {}, and changes are read from binary logs: {}", setting, is, host.ToString(), must));
-}
 
 std::string WithoutFolder(const std::string& file) { return file.substr(file.find_last_of('/') + 1); }
 
@@ -70,7 +65,11 @@ void Changes::ForEach(Space space, std::vector<PairNow>& pairs,
   fleet_->ForEach(space, shards, [&](size_t i) { work(pairs[i], i); });
 }
 
-std::vector<Changes::PairNow> Changes::Ask(Space space) {
+Changes::Changes(std::shared_ptr<Fleet> fleet)
+    : fleet_(std::move(fleet)), asks_([of = fleet_](const Host& host) { return AskOne(*of, host); }) {}
+
+std::vector<Changes::PairNow> Changes::Ask(Space space, MasterAsks::Patience patience) {
+  CloseUnused();
   std::vector<PairNow> pairs;
   std::set<Host> masters;
   for (const ShardRange& range : fleet_->map(space).ranges()) {
@@ -79,18 +78,20 @@ std::vector<Changes::PairNow> Changes::Ask(Space space) {
                      .shard = range.first,
                      .answer = {}});
   }
-  ForEach(space, pairs, [&](PairNow& pair, size_t) {
-    pair.answer = AskOne(space, pair);
-    if (pair.answer.status.ok()) pair.pair.domain = pair.answer.domain;
-  });
+  std::vector<Host> hosts;
+  for (const PairNow& pair : pairs) hosts.push_back(pair.pair.master);
+  std::vector<MasterAnswer> answers = asks_.AskAll(hosts, patience);
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    pairs[i].answer = std::move(answers[i]);
+    if (pairs[i].answer.status.ok()) pairs[i].pair.domain = pairs[i].answer.domain;
+  }
   return pairs;
 }
 
-Changes::Answer Changes::AskOne(Space space, const PairNow& pair) {
-  Answer answer;
-  const Host& host = pair.pair.master;
-  answer.status = fleet_->RunOn(
-      host, {.space = space, .shard = {}}, Repeat::kAlways, [&](Connection& connection) -> absl::Status {
+MasterAnswer Changes::AskOne(Fleet& fleet, const Host& host) {
+  MasterAnswer answer;
+  answer.status = fleet.RunOn(
+      host, {.space = Space::kId, .shard = {}}, Repeat::kAlways, [&](Connection& connection) -> absl::Status {
         if (!connection.traits().returning) {
           return absl::FailedPreconditionError(
               "keep_changes_ms: the change stream reads the binary logs of MariaDB servers only, and this is "
@@ -130,8 +131,18 @@ Changes::Answer Changes::AskOne(Space space, const PairNow& pair) {
 
 absl::Status Changes::CheckServers(Space space) {
   std::map<uint32_t, Host> by_domain;
-  for (const PairNow& pair : Ask(space)) {
+  std::vector<PairNow> pairs = Ask(space, Patience::kWhole);
+  // A slave is a master one day.
+  std::vector<absl::Status> settings(pairs.size());
+  ForEach(space, pairs, [&](PairNow& pair, size_t i) {
+    if (!pair.answer.status.ok()) return;
+    settings[i] = CheckLogSettings(pair.pair.master, fleet_->options());
+    if (settings[i].ok()) settings[i] = CheckLogSettings(pair.pair.slave, fleet_->options());
+  });
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    const PairNow& pair = pairs[i];
     if (!pair.answer.status.ok()) return pair.answer.status;
+    if (!settings[i].ok()) return settings[i];
     const auto [other, is_new] = by_domain.try_emplace(pair.answer.domain, pair.pair.master);
     if (is_new) continue;
     return SettingError(
@@ -184,14 +195,18 @@ absl::StatusOr<LogPlace> Changes::AwaitNow(Space space, const PairNow& pair) {
   return LogPlace{.done = pair.answer.end, .part = {}, .rows = 0, .at_ms = 0};
 }
 
+absl::StatusOr<std::string> Changes::OldestFile(Space space, const Host& host) {
+  return fleet_->RunOn(host, {.space = space, .shard = {}}, Repeat::kAlways,
+                       [&](Connection& connection) -> absl::StatusOr<std::string> {
+                         Rows rows = connection.Ask("SHOW BINARY LOGS");
+                         if (rows.Next()) return rows.Bytes(1);
+                         return absl::FailedPreconditionError("the server has no binary log");
+                       });
+}
+
 absl::StatusOr<LogPlace> Changes::Oldest(Space space, const PairNow& pair, uint64_t& since_ms) {
   const Host& host = pair.pair.master;
-  const auto file = fleet_->RunOn(host, {.space = space, .shard = {}}, Repeat::kAlways,
-                                  [&](Connection& connection) -> absl::StatusOr<std::string> {
-                                    Rows rows = connection.Ask("SHOW BINARY LOGS");
-                                    if (rows.Next()) return rows.Bytes(1);
-                                    return absl::FailedPreconditionError("the server has no binary log");
-                                  });
+  const auto file = OldestFile(space, host);
   if (!file.ok()) return WithRights(file.status());
   auto session = LogSession::OpenFile(host, fleet_->options(), *file);
   if (!session.ok()) return session.status();
@@ -233,21 +248,11 @@ std::shared_ptr<HostLog> Changes::LogOf(const PairNow& pair) {
   return log;
 }
 
-Changes::Pages Changes::pages() const {
-  Pages pages;
-  const MutexLock lock(mutex_);
-  for (const auto& [host, log] : logs_) {
-    pages.shared += log->shared_pages();
-    pages.own += log->own_pages();
-  }
-  return pages;
-}
-
 // ---- positions ----
 
 absl::StatusOr<std::string> Changes::Start(const DatasetSpec& spec, ChangesFrom from) {
   const Space space = SpaceOf(spec.shape);
-  std::vector<PairNow> pairs = Ask(space);
+  std::vector<PairNow> pairs = Ask(space, Patience::kWhole);
   ChangePosition position{.made_ms = std::numeric_limits<uint64_t>::max(), .whole_ms = 0, .pairs = {}};
   std::vector<absl::StatusOr<LogPlace>> places(pairs.size(), LogPlace());
   ForEach(space, pairs, [&](PairNow& pair, size_t i) {
@@ -317,27 +322,30 @@ absl::Status Changes::Resume(Space space, const ChangePosition& position, std::v
   for (size_t i = 0; i < known.size(); ++i) {
     if (known[i]) continue;
     if (auto over = CheckCall(); !over.ok()) return over;
-    pairs.push_back(AskFormer(space, position.pairs[i]));
+    pairs.push_back(AskFormer(position.pairs[i]));
     now.pairs.push_back(position.pairs[i]);
   }
   return absl::OkStatus();
 }
 
-Changes::PairNow Changes::AskFormer(Space space, const ChangePosition::Pair& pair) {
+Changes::PairNow Changes::AskFormer(const ChangePosition::Pair& pair) {
   PairNow former;
+  bool late = false;
   for (const std::string& name : {pair.master, pair.slave}) {
     const auto host = Host::Parse(name);
     if (!host.ok()) continue;
     former.pair.master = *host;
     // A host that is read-only, as slaves are, refuses: what it has may not be all.
-    former.answer = AskOne(space, former);
+    former.answer = asks_.AskAll({&former.pair.master, 1}, Patience::kShort).front();
     if (former.answer.status.ok()) return former;
+    late = late || former.answer.is_late;
   }
   former.answer.status = absl::UnavailableError(
       fmt::format("from: the pair {} and {} has no shards any more, and what was written there before is to "
                   "be read from its "
                   "master, which does not answer: {}; without it, begin again with --snapshot",
                   pair.master, pair.slave, std::string(former.answer.status.message())));
+  former.answer.is_late = late;
   return former;
 }
 
@@ -346,7 +354,7 @@ absl::StatusOr<UnitChanges> Changes::Read(const DatasetSpec& spec, std::shared_p
   const auto from = ChangePosition::Decode(position);
   if (!from.ok()) return from.status();
   const Space space = SpaceOf(spec.shape);
-  std::vector<PairNow> pairs = Ask(space);
+  std::vector<PairNow> pairs = Ask(space, Patience::kShort);
   const size_t mapped = pairs.size();  // those behind have no shards any more
   ChangePosition now{.made_ms = from->made_ms, .whole_ms = from->whole_ms, .pairs = {}};
   if (auto status = Resume(space, *from, pairs, now); !status.ok()) return status;
@@ -400,7 +408,8 @@ absl::StatusOr<UnitChanges> Changes::Read(const DatasetSpec& spec, std::shared_p
     }
     // The changes of the other pairs are told while one cannot be reached.
     if (absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status)) {
-      if (failed.ok()) failed = std::move(status);
+      // A host that hangs is told of once it has failed.
+      if (failed.ok() && !pair.answer.is_late) failed = std::move(status);
       is_whole = false;
       continue;
     }

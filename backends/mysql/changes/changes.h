@@ -1,9 +1,11 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +14,7 @@
 #include "backend_api/unit_changes.h"
 #include "backends/mysql/changes/host_log.h"
 #include "backends/mysql/changes/log_position.h"
+#include "backends/mysql/changes/master_asks.h"
 #include "backends/mysql/fleet/dataset.h"
 #include "backends/mysql/fleet/fleet.h"
 #include "base/mutex.h"
@@ -32,7 +35,7 @@ namespace kvstore::mysql {
 /// Thread-safe.
 class Changes {
  public:
-  explicit Changes(std::shared_ptr<Fleet> fleet) : fleet_(std::move(fleet)) {}
+  explicit Changes(std::shared_ptr<Fleet> fleet);
 
   /// FAILED_PRECONDITION, which names the server and its setting, unless all masters of a space log what the
   /// stream needs.
@@ -43,6 +46,26 @@ class Changes {
   absl::StatusOr<UnitChanges> Read(const DatasetSpec& spec, std::shared_ptr<const Dataset> dataset,
                                    std::string_view position, const ChangeLimits& limits);
 
+  /// How far a position is behind.
+  struct Lag {
+    /// What is behind the position was acknowledged within so long, by the servers' clocks: no change behind
+    /// it is older. 0: nothing was written to the servers since. What is written to other datasets there
+    /// counts as well, so that no log need be read.
+    uint64_t ms = 0;
+    /// Some of what is behind it is not in the logs any more, or was lost.
+    bool is_lost = false;
+  };
+  /// Measures positions. Costs each master two statements, whatever the number of positions is. A master that
+  /// does not answer says nothing of what is lost.
+  std::vector<Lag> Measure(Space space, std::span<const ChangePosition> positions);
+
+  /// Closes the connections of followers who do not come back, and ends the threads of hosts that are in no
+  /// map any more and whose logs nobody reads. Called now and then, by any thread; does nothing most of the
+  /// time.
+  void CloseUnused();
+  /// How many hosts have a thread, or connections.
+  size_t hosts() const;
+
   /// Pages that were read from memory, and by connections of their own, of all hosts.
   struct Pages {
     uint64_t shared = 0;
@@ -51,22 +74,16 @@ class Changes {
   Pages pages() const;
 
  private:
-  /// What a master says.
-  struct Answer {
-    absl::Status status = absl::UnavailableError("was not asked");
-    uint64_t now_ms = 0;
-    LogVector end;  ///< All that was acknowledged before now_ms is before it.
-    uint32_t domain = 0;
-  };
   struct PairNow {
     MappedPair pair;
     uint32_t shard = 0;  ///< One of its shards.
-    Answer answer;
+    MasterAnswer answer;
   };
 
-  /// Asks all masters of a space, in parallel.
-  std::vector<PairNow> Ask(Space space);
-  Answer AskOne(Space space, const PairNow& pair);
+  /// Asks all masters of a space, in parallel. A host that hangs is late (MasterAnswer::is_late), unless
+  /// it is to be waited for.
+  std::vector<PairNow> Ask(Space space, MasterAsks::Patience patience);
+  static MasterAnswer AskOne(Fleet& fleet, const Host& host);
   /// Runs `work` for all pairs in parallel.
   void ForEach(Space space, std::vector<PairNow>& pairs, const std::function<void(PairNow&, size_t)>& work);
   /// Returns the place behind which is everything that is not visible yet.
@@ -75,6 +92,11 @@ class Changes {
   ///
   /// since_ms  When that was logged; 0 if nothing was ever purged.
   absl::StatusOr<LogPlace> Oldest(Space space, const PairNow& pair, uint64_t& since_ms);
+  /// Returns the name of the oldest file of the master's log.
+  absl::StatusOr<std::string> OldestFile(Space space, const Host& host);
+  /// Returns the place before the oldest transaction of the log, as long as its oldest file is the same from
+  /// memory; empty if the master does not say.
+  LogVector OldestKept(Space space, const PairNow& pair);
   /// Returns how far transactions are committed at a master.
   absl::StatusOr<FilePlace> Visible(Space space, const PairNow& pair);
   /// Finds the places of the pairs that there are now in a position. Sets those of `now` in the order of
@@ -82,16 +104,25 @@ class Changes {
   absl::Status Resume(Space space, const ChangePosition& position, std::vector<PairNow>& pairs,
                       ChangePosition& now);
   /// Asks the master of a pair that is in no map any more, whichever of its hosts that is.
-  PairNow AskFormer(Space space, const ChangePosition::Pair& pair);
+  PairNow AskFormer(const ChangePosition::Pair& pair);
   /// Whether the map has a shard at this master, although its tables were put away there by a move.
   bool AwaitsMap(Space space, const PairNow& pair, uint32_t shard);
   std::shared_ptr<HostLog> LogOf(const PairNow& pair);
+  /// Whether a host is the master of shards.
+  bool IsMapped(const Host& host) const;
   /// With which the names of hosts in tokens are sealed.
   std::string_view Secret() const { return fleet_->options().password; }
 
   const std::shared_ptr<Fleet> fleet_;
   mutable Mutex mutex_;
   std::map<Host, std::shared_ptr<HostLog>> logs_ ABSL_GUARDED_BY(mutex_);
+  struct OldestOfLog {
+    std::string file;
+    LogVector before;
+  };
+  std::map<Host, OldestOfLog> oldest_ ABSL_GUARDED_BY(mutex_);
+  std::chrono::steady_clock::time_point tidy_at_ ABSL_GUARDED_BY(mutex_);
+  MasterAsks asks_;  // the last member, as its threads use the fleet
 };
 
 }  // namespace kvstore::mysql

@@ -300,10 +300,9 @@ absl::StatusOr<LogPage> HostLog::MakePage(const DatasetTables& tables, const Log
 absl::StatusOr<std::unique_ptr<HostLog::Behind>> HostLog::BehindAt(const DatasetTables& tables,
                                                                    const LogPlace& from) {
   std::unique_ptr<Behind> behind;
+  CloseParked();
   {
     const MutexLock lock(mutex_);
-    const auto oldest = Clock::now() - kMaxParkedTime;
-    std::erase_if(parked_, [&](const auto& one) { return one->parked < oldest; });
     const auto found = std::find_if(parked_.begin(), parked_.end(), [&](const auto& one) {
       return one->space == tables.space && one->name == tables.name && one->place == from;
     });
@@ -326,6 +325,16 @@ absl::StatusOr<std::unique_ptr<HostLog::Behind>> HostLog::BehindAt(const Dataset
       },
       behind->session->checksums());
   return behind;
+}
+
+void HostLog::CloseParked() {
+  const auto oldest = Clock::now() - kMaxParkedTime;
+  std::vector<std::unique_ptr<Behind>> closed;
+  const MutexLock lock(mutex_);
+  while (!parked_.empty() && parked_.front()->parked < oldest) {
+    closed.push_back(std::move(parked_.front()));
+    parked_.pop_front();
+  }
 }
 
 void HostLog::Park(std::unique_ptr<Behind> behind) {

@@ -64,6 +64,11 @@ class HostLog {
   absl::StatusOr<LogPage> Read(const DatasetTables& tables, const LogPlace& from, size_t limit,
                                const LogVector& wanted, const FilePlace& visible);
 
+  /// Closes the connections that nobody has gone on with for a while.
+  void CloseParked();
+  /// Whether somebody has read the log a moment ago.
+  bool IsInUse() const;
+
   /// How many transactions are kept; for tests and metrics.
   size_t kept() const;
   /// How many pages were read from memory, and by a connection of their own.
@@ -107,7 +112,6 @@ class HostLog {
   /// Reads on until the session fails or nobody is interested.
   absl::Status ReadOn(LogSession& session);
   void Keep(Kept transaction, bool too_large, const LogVector& done);
-  bool IsInUse() const;
   /// Whether the thread has, or is about to read, what is behind a place. It has not if the place is behind
   /// transactions that this log does not have: a host that was promoted may lack what was told.
   bool IsKept(const LogVector& place) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -8,6 +8,7 @@
 #include "backends/mysql/changes/log_position.h"
 #include "backends/mysql/changes/log_reader.h"
 #include "backends/mysql/changes/page_builder.h"
+#include "backends/mysql/changes/position_order.h"
 #include "backends/mysql/driver/schema.h"
 #include "idgen/object_id.h"
 #include "tests/backends/mysql/made_log.h"
@@ -310,6 +311,40 @@ TEST(ChangePositions, ADomainThatAllHaveInCommonTellsNothing) {
       .made_ms = 1, .whole_ms = 0, .pairs = {PairOf("a", "b", 0), PairOf("c", "d", 0)}};
   const std::vector<MappedPair> pairs = {{{"e"}, {"f"}, 0}};
   EXPECT_EQ(MatchPairs(position, pairs), (std::vector<std::optional<size_t>>{std::nullopt}));
+}
+
+TEST(ChangePositions, OneThatWasPassedIsKnown) {
+  const auto at = [](uint64_t first, uint64_t second) {
+    ChangePosition position;
+    position.pairs = {{.master = "a:1", .slave = "a:2", .domain = 1},
+                      {.master = "b:1", .slave = "b:2", .domain = 2}};
+    position.pairs[0].place.done.Add({.domain = 1, .server = 1, .sequence = first});
+    position.pairs[1].place.done.Add({.domain = 2, .server = 3, .sequence = second});
+    return position;
+  };
+  EXPECT_TRUE(HasPassed(at(5, 7), at(4, 7)));
+  EXPECT_TRUE(HasPassed(at(5, 7), at(4, 6)));
+  EXPECT_FALSE(HasPassed(at(5, 7), at(5, 7))) << "the same";
+  EXPECT_FALSE(HasPassed(at(5, 7), at(5, 8)));
+  EXPECT_FALSE(HasPassed(at(5, 7), at(4, 8))) << "each is ahead somewhere";
+  // Within a transaction, of which the rows count.
+  ChangePosition within = at(5, 7);
+  within.pairs[0].place.part = LogGtid{.domain = 1, .server = 1, .sequence = 6};
+  within.pairs[0].place.rows = 3;
+  ChangePosition further = within;
+  further.pairs[0].place.rows = 4;
+  EXPECT_TRUE(HasPassed(within, at(5, 7)));
+  EXPECT_TRUE(HasPassed(further, within));
+  EXPECT_FALSE(HasPassed(within, further));
+  EXPECT_TRUE(HasPassed(at(6, 7), further));
+  EXPECT_FALSE(HasPassed(further, at(6, 7)));
+  // After a promotion, and with a pair that the other one does not know.
+  ChangePosition promoted = at(4, 7);
+  std::swap(promoted.pairs[0].master, promoted.pairs[0].slave);
+  EXPECT_TRUE(HasPassed(at(5, 7), promoted));
+  ChangePosition more = at(4, 7);
+  more.pairs.push_back({.master = "c:1", .slave = "c:2", .domain = 3});
+  EXPECT_FALSE(HasPassed(at(5, 7), more));
 }
 
 TEST(FilePlaces, AreInTheOrderOfTheLog) {

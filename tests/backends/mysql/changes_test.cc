@@ -26,7 +26,7 @@ namespace kvstore::testing {
 namespace {
 
 const std::vector<std::string> kLogs = {"--log-bin=binlog", "--binlog-format=ROW", "--gtid-strict-mode=ON",
-                                        "--sync-binlog=1"};
+                                        "--sync-binlog=1", "--log-slave-updates"};
 const bool kShared = ShareFleet(kLogs);
 
 constexpr auto kOutOfRange = absl::StatusCode::kOutOfRange;
@@ -42,9 +42,9 @@ class MySqlChangesTest : public ::testing::Test {
     Open();
   }
 
-  void Open() {
+  void Open(const mysql::MySqlOptions& options = TestFleet::Options()) {
     store_.reset();
-    auto backend = SharedFleet().Open();
+    auto backend = SharedFleet().Open(options);
     ASSERT_OK(backend);
     backend_ = backend->get();
     Router::Backends backends;
@@ -66,6 +66,13 @@ class MySqlChangesTest : public ::testing::Test {
   /// Follows until everything was told that was written before.
   void Follow(const std::string& dataset, Replica& replica, std::string& token, uint32_t limit = 100) {
     ASSERT_OK(replica.Follow(*store_, dataset, token, limit));
+  }
+  /// Returns a row that is on this server.
+  static std::string RowOn(size_t server) {
+    for (int i = 0;; ++i) {
+      const std::string row = fmt::format("row{}", i);
+      if (&ServerOf(row) == &SharedFleet().server(server)) return row;
+    }
   }
   void ExpectEqual(const std::string& dataset, const Replica& replica) {
     const auto there = Replica::Of(*store_, dataset);
@@ -356,6 +363,32 @@ TEST_F(MySqlChangesTest, WhoIsTooLateIsTold) {
   EXPECT_EQ(replica.columns.size(), 1u);
 }
 
+TEST_F(MySqlChangesTest, WhoIsAtTheEndGoesOnWhenLogsArePurged) {
+  Create({.name = "rows"});
+  const auto begin = store_->ReadChanges("rows", kChangesFromNow, {});
+  ASSERT_OK(begin);
+  Replica replica;
+  std::string token = begin->token;
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 0; i < 20; ++i) ASSERT_OK(Put("rows", fmt::format("r{}", i), "c", std::to_string(round)));
+    Follow("rows", replica, token);
+    if (round == 1) Open();  // without a thread that remembers anything
+    for (size_t i = 0; i < 2; ++i) {
+      MariaDbServer& server = SharedFleet().server(i);
+      server.Run("FLUSH BINARY LOGS");
+      EXPECT_TRUE(Eventually([&] {
+        const std::string names = server.Run("SHOW BINARY LOGS");
+        server.Run("PURGE BINARY LOGS TO '" + names.substr(names.rfind("binlog."), 13) + "'");
+        const std::string left = server.Run("SHOW BINARY LOGS");
+        return left.find("binlog.") == left.rfind("binlog.");
+      }));
+    }
+  }
+  ASSERT_OK(Put("rows", "last", "c", "v"));
+  Follow("rows", replica, token);
+  ExpectEqual("rows", replica);
+}
+
 TEST_F(MySqlChangesTest, ATokenOfALogThatWasLostIsRefused) {
   Create({.name = "rows"});
   for (int i = 0; i < 20; ++i) ASSERT_OK(Put("rows", fmt::format("r{}", i), "c", "2"));
@@ -448,11 +481,47 @@ TEST_F(MySqlChangesTest, ManyFollowersShareOneReader) {
   EXPECT_EQ(readers, "1\n");
 }
 
-TEST_F(MySqlChangesTest, ConsumersAreRefused) {
+TEST_F(MySqlChangesTest, AHostThatHangsDelaysNoFollowerOfTheOthers) {
+  // Whoever waited for the host would wait longer than the test may take.
+  mysql::MySqlOptions patient = TestFleet::Options();
+  patient.pool.read_timeout_s = 3'000;
+  patient.pool.lifetime_s = 10'000;
+  Open(patient);
+  Create({.name = "events"});
+  const std::string first = RowOn(0);
+  const std::string second = RowOn(1);
+  const auto begin = store_->ReadChanges("events", kChangesFromNow, {});
+  ASSERT_OK(begin);
+  Replica replica;
+  std::string token = begin->token;
+  ASSERT_OK(Put("events", second, "c", "1"));
+  Follow("events", replica, token);
+  SharedFleet().server(1).Pause();
+  ASSERT_OK(Put("events", first, "c", "2"));
+  EXPECT_TRUE(Eventually([&] {
+    const auto page = store_->ReadChanges("events", token, {});
+    EXPECT_OK(page);
+    if (!page.ok()) return true;
+    EXPECT_EQ(page->complete_until_ms, 0u) << "nobody knows what was written to the other one";
+    for (const Change& change : page->changes) replica.Apply(change);
+    token = page->token;
+    return replica.columns.contains({first, "c"});
+  }));
+  SharedFleet().server(1).Resume();
+  ASSERT_OK(Put("events", second, "c", "3"));
+  EXPECT_TRUE(Eventually([&] {
+    EXPECT_OK(replica.Follow(*store_, "events", token));
+    const auto there = Replica::Of(*store_, "events");
+    return there.ok() && replica == *there;
+  }));
+}
+
+TEST_F(MySqlChangesTest, ConsumersAreRefusedWhereMapsAreFiles) {
   Create({.name = "rows"});
   EXPECT_THAT(store_->SetConsumer("rows", "search", kChangesFromNow),
-              FailsWith(absl::StatusCode::kUnimplemented, "store the token"));
+              FailsWith(absl::StatusCode::kUnimplemented, "noted in ZooKeeper"));
   EXPECT_THAT(store_->ListConsumers("rows"), FailsWith(absl::StatusCode::kUnimplemented, "store the token"));
+  ASSERT_OK(store_->DropDataset("rows", {}));
 }
 
 }  // namespace

@@ -1,0 +1,92 @@
+#include "backends/mysql/changes/consumers.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "backends/mysql/changes/position_order.h"
+#include "backends/mysql/driver/schema.h"
+
+namespace kvstore::mysql {
+namespace {
+
+/// How often a place is noted again when others note one at the same time.
+constexpr int kNoteAttempts = 10;
+
+}  // namespace
+
+absl::Status Consumers::CheckPlaces() const {
+  if (places_ != nullptr) return absl::OkStatus();
+  return absl::UnimplementedError(
+      "consumer: the consumers of datasets on MySQL are noted in ZooKeeper, and the shard maps of this store "
+      "are files (id_map, mod_map); store the token of what was dealt with yourself, and go on with --from");
+}
+
+absl::Status Consumers::Set(const DatasetSpec& spec, std::string_view name, std::string_view position) {
+  if (auto status = CheckPlaces(); !status.ok()) return status;
+  const auto place = ChangePosition::Decode(position);
+  if (!place.ok()) return place.status();
+  for (int attempt = 1;; ++attempt) {
+    std::optional<int32_t> version;
+    const auto before = places_->Find(spec, name);
+    if (before.ok()) {
+      version = before->version;
+      const auto noted = ChangePosition::Decode(before->position);
+      // What is noted of a log that was lost is behind all that comes.
+      if (noted.ok() && HasPassed(*noted, *place) &&
+          !changes_.Measure(SpaceOf(spec.shape), {&*noted, 1}).front().is_lost) {
+        return absl::FailedPreconditionError(fmt::format(
+            "token: '{0}' has passed this place already, perhaps by another process that follows under the "
+            "same name; if it is to begin there again: kv consumers drop {1} {0}",
+            name, spec.name));
+      }
+    } else if (!absl::IsNotFound(before.status())) {
+      return before.status();
+    }
+    absl::Status status = places_->Put(spec, name, position, version);
+    if (!absl::IsAborted(status)) return status;
+    if (attempt == kNoteAttempts) {
+      return absl::UnavailableError(fmt::format("name: others keep noting where '{}' is", name));
+    }
+  }
+}
+
+absl::StatusOr<std::vector<UnitConsumer>> Consumers::List(const DatasetSpec& spec) {
+  if (auto status = CheckPlaces(); !status.ok()) return status;
+  auto noted = places_->List(spec);
+  if (!noted.ok()) return noted.status();
+  std::vector<UnitConsumer> consumers;
+  std::vector<ChangePosition> positions;
+  std::vector<size_t> of;  // the consumers that the positions are of
+  for (NotedConsumer& one : *noted) {
+    auto position = ChangePosition::Decode(one.position);
+    consumers.push_back({.name = std::move(one.name), .position = {}, .set_ms = one.set_ms, .lag_ms = 0});
+    if (!position.ok()) continue;
+    consumers.back().position = std::move(one.position);
+    positions.push_back(*std::move(position));
+    of.push_back(consumers.size() - 1);
+  }
+  const auto lags = changes_.Measure(SpaceOf(spec.shape), positions);
+  for (size_t i = 0; i < lags.size(); ++i) {
+    UnitConsumer& consumer = consumers[of[i]];
+    if (lags[i].is_lost) {
+      consumer.position.clear();
+    } else {
+      consumer.lag_ms = lags[i].ms;
+    }
+  }
+  return consumers;
+}
+
+absl::Status Consumers::Drop(const DatasetSpec& spec, std::string_view name) {
+  if (auto status = CheckPlaces(); !status.ok()) return status;
+  return places_->Drop(spec, name);
+}
+
+absl::Status Consumers::DropAll(const DatasetSpec& spec) {
+  return places_ == nullptr ? absl::OkStatus() : places_->DropAll(spec);
+}
+
+}  // namespace kvstore::mysql

@@ -1,0 +1,68 @@
+#include <algorithm>
+
+#include "backends/mysql/changes/changes.h"
+#include "base/clock.h"
+
+/// How far those are behind who follow a dataset: Changes::Measure.
+namespace kvstore::mysql {
+
+LogVector Changes::OldestKept(Space space, const PairNow& pair) {
+  const Host& host = pair.pair.master;
+  const auto file = OldestFile(space, host);
+  if (!file.ok()) return {};
+  {
+    const MutexLock lock(mutex_);
+    const auto known = oldest_.find(host);
+    if (known != oldest_.end() && known->second.file == *file) return known->second.before;
+  }
+  uint64_t since = 0;
+  const auto oldest = Oldest(space, pair, since);
+  if (!oldest.ok()) return {};
+  const MutexLock lock(mutex_);
+  oldest_[host] = {.file = *file, .before = oldest->done};
+  return oldest->done;
+}
+
+std::vector<Changes::Lag> Changes::Measure(Space space, std::span<const ChangePosition> positions) {
+  std::vector<Lag> lags(positions.size());
+  if (positions.empty()) return lags;
+  std::vector<PairNow> pairs = Ask(space, MasterAsks::Patience::kShort);
+  std::vector<MappedPair> mapped;
+  std::vector<LogVector> purged(pairs.size());
+  for (const PairNow& pair : pairs) mapped.push_back(pair.pair);
+  ForEach(space, pairs, [&](PairNow& pair, size_t i) {
+    if (pair.answer.status.ok()) purged[i] = OldestKept(space, pair);
+  });
+  const uint64_t now_here = WallClockMs();
+  for (size_t at = 0; at < positions.size(); ++at) {
+    const ChangePosition& position = positions[at];
+    Lag& lag = lags[at];
+    const auto behind_since = [&lag](uint64_t since_ms, uint64_t now_ms) {
+      lag.ms = std::max(lag.ms, std::max(now_ms, since_ms + 1) - since_ms);
+    };
+    const auto matches = MatchPairs(position, mapped);
+    std::vector<bool> known(position.pairs.size(), false);
+    for (size_t i = 0; i < pairs.size(); ++i) {
+      const MasterAnswer& answer = pairs[i].answer;
+      const uint64_t now = answer.status.ok() ? answer.now_ms : now_here;
+      if (!matches[i]) {
+        behind_since(position.made_ms, now);  // the pair has got its first shards since
+        continue;
+      }
+      known[*matches[i]] = true;
+      const ChangePosition::Pair& pair = position.pairs[*matches[i]];
+      if (answer.status.ok()) {
+        lag.is_lost = lag.is_lost || !answer.end.Has(pair.place.done) || !pair.place.done.Has(purged[i]);
+        if (!pair.place.part && pair.place.done == answer.end) continue;
+      }
+      behind_since(std::max(pair.complete_ms, pair.place.at_ms), now);
+    }
+    for (size_t i = 0; i < known.size(); ++i) {
+      const ChangePosition::Pair& pair = position.pairs[i];
+      if (!known[i]) behind_since(std::max(pair.complete_ms, pair.place.at_ms), now_here);
+    }
+  }
+  return lags;
+}
+
+}  // namespace kvstore::mysql
