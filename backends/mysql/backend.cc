@@ -53,13 +53,9 @@ absl::Status MySqlBackend::AlterDataset(const DatasetSpec& spec) {
   if (spec.keep_changes_ms != 0) {
     if (auto status = changes_.CheckServers(mysql::SpaceOf(spec.shape)); !status.ok()) return status;
   } else {
-    bool was_followed = false;
-    {
-      const MutexLock lock(datasets_mutex_);
-      was_followed = followed_.contains(spec.incarnation);
-    }
-    // One that kept none already has none, unless somebody noted one who did not know that yet.
-    if (auto status = consumers_.DropAll(spec); !status.ok() && was_followed) return status;
+    // Also of one that kept none already: somebody may have noted one who did not know that yet, or an alter
+    // before this one may have been cut short.
+    if (auto status = consumers_.DropAll(spec); !status.ok()) return status;
   }
   const MutexLock lock(datasets_mutex_);
   Apply(spec);
@@ -81,6 +77,10 @@ void MySqlBackend::Apply(const DatasetSpec& spec) {
 }
 
 void MySqlBackend::NoteFollowed(const DatasetSpec& spec) {
+  // One of the same name that another server has dropped.
+  std::erase_if(followed_, [&](const auto& other) {
+    return other.second.name == spec.name && other.first != spec.incarnation;
+  });
   if (spec.keep_changes_ms != 0) {
     followed_[spec.incarnation] = spec;
   } else {
@@ -97,11 +97,14 @@ absl::Status MySqlBackend::DropDataset(const DatasetSpec& spec) {
   // A dataset that keeps no changes has none, unless somebody noted one who did not know that yet.
   if (auto status = consumers_.DropAll(spec); !status.ok() && spec.keep_changes_ms != 0) return status;
   const Space space = mysql::SpaceOf(spec.shape);
-  return fleet_->OnAllShards(space, [&](const Host& host, uint32_t shard) {
+  const absl::Status dropped = fleet_->OnAllShards(space, [&](const Host& host, uint32_t shard) {
     return fleet_->RunOn(host, {space, shard}, Repeat::kAlways, [&](Connection& connection) -> absl::Status {
       return mysql::DropTables(connection, spec, shard);
     });
   });
+  if (!dropped.ok() || spec.keep_changes_ms == 0) return dropped;
+  // Those that followers at other servers have noted meanwhile.
+  return consumers_.DropAll(spec);
 }
 
 absl::Status MySqlBackend::DropLeftover(const DatasetSpec& spec) {
@@ -260,7 +263,6 @@ void MySqlBackend::Describe(MetricsSink& sink) const {
     for (const auto& [incarnation, spec] : followed_) followed.push_back(spec);
   }
   consumer_watch_.Describe(sink, followed);
-  changes_.CloseUnused();
   const mysql::Changes::Pages pages = changes_.pages();
   if (pages.shared + pages.own == 0) return;
   const auto tell = [&](const char* read, uint64_t count) {

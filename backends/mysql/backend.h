@@ -89,7 +89,8 @@ class MySqlBackend : public Backend {
       : fleet_(std::move(fleet)),
         changes_(fleet_),
         consumers_(changes_, std::move(consumers)),
-        consumer_watch_([this](const DatasetSpec& spec) { return consumers_.List(spec); }) {}
+        consumer_watch_([this](const DatasetSpec& spec) { return consumers_.List(spec); },
+                        [this] { changes_.CloseUnused(); }) {}
   /// Asks the first host that answers whether it has the dataset's table. DATA_LOSS if it has not,
   /// FAILED_PRECONDITION if the number of mod shards is another one than when the data was made.
   absl::Status CheckThere(const DatasetSpec& spec);

@@ -39,11 +39,11 @@ absl::Status FetchByCurl(std::string_view url, const std::vector<std::string_vie
     }
   }
   // It answers when curl has ended.
-  auto shell = Child::StartAnswering(
-      {"sh", "-c",
-       fmt::format(
-           "read go && curl --parallel --parallel-max {} --config '{}' >&2 && echo done || echo failed",
-           parallel, config.string())});
+  auto shell =
+      Child::StartAnswering({"sh", "-c",
+                             fmt::format("read go && curl --silent --show-error --parallel --parallel-max {} "
+                                         "--config '{}' >&2 && echo done || echo failed",
+                                         parallel, config.string())});
   if (!shell.ok()) return shell.status();
   const auto answer = shell->Ask("go");
   if (!answer.ok()) return answer.status();

@@ -148,7 +148,8 @@ void ChangeFeed::Watch() {
 ChangeFeed::Clock::duration ChangeFeed::LookAt(std::vector<Place> places) {
   const auto begun = Clock::now();
   const bool all = draining_();
-  if (!all) std::erase_if(places, [this](const Place& place) { return !HasNews(place); });
+  // What is left when the server begins to stop is retried as if there were news.
+  if (!all) std::erase_if(places, [this](const Place& place) { return !draining_() && !HasNews(place); });
   const auto took = Clock::now() - begun;
   std::vector<SuspendedCalls::Suspended> taken;
   {

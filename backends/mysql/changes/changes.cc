@@ -439,7 +439,8 @@ absl::StatusOr<UnitChanges> Changes::Read(const DatasetSpec& spec, std::shared_p
   }
   if (!failed.ok() && result.changes.empty()) return failed;
   // The position stays the same where there is nothing to tell, so that nobody looks again because of it.
-  bool renews = !result.changes.empty() || pairs.size() > mapped || made >= from->made_ms + kRenewMs;
+  bool renews =
+      !result.changes.empty() || (is_whole && pairs.size() > mapped) || made >= from->made_ms + kRenewMs;
   for (size_t i = 0; i < before.size() && !is_whole; ++i) {
     renews = renews || now.pairs[i].place != before[i].place;
   }

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "backend_api/consumer_metrics.h"
+#include "kvstore_api/call_scope.h"
 
 namespace kvstore::mysql {
 
@@ -18,17 +19,17 @@ ConsumerWatch::~ConsumerWatch() {
 }
 
 void ConsumerWatch::Describe(MetricsSink& sink, const std::vector<DatasetSpec>& datasets) {
-  std::map<std::string, std::vector<UnitConsumer>> measured;
+  std::map<uint64_t, std::vector<UnitConsumer>> measured;
   {
     const MutexLock lock(mutex_);
     datasets_ = datasets;
     if (!thread_.joinable() && !datasets.empty()) thread_ = std::thread([this] { Measure(); });
-    is_wanted_ = !datasets.empty();
+    is_wanted_ = thread_.joinable();
     measured = measured_;
   }
   wanted_.notify_all();
   for (const DatasetSpec& spec : datasets) {
-    const auto found = measured.find(spec.name);
+    const auto found = measured.find(spec.incarnation);
     if (found != measured.end()) DescribeConsumers(sink, spec.name, found->second);
   }
 }
@@ -39,13 +40,18 @@ void ConsumerWatch::Measure() {
     while (!stopping_ && !is_wanted_) lock.Wait(wanted_);
     if (stopping_) return;
     is_wanted_ = false;
+    lock.Unlock();
+    tidy_();
+    lock.Lock();
     if (Clock::now() - measured_at_ < kMaxAge && !measured_.empty()) continue;
     const std::vector<DatasetSpec> datasets = datasets_;
     lock.Unlock();
-    std::map<std::string, std::vector<UnitConsumer>> measured;
+    std::map<uint64_t, std::vector<UnitConsumer>> measured;
+    const CallScope scope({.cancelled = &stopping_});
     for (const DatasetSpec& spec : datasets) {
+      if (stopping_) return;
       auto consumers = list_(spec);
-      if (consumers.ok()) measured.emplace(spec.name, *std::move(consumers));
+      if (consumers.ok()) measured.emplace(spec.incarnation, *std::move(consumers));
     }
     lock.Lock();
     measured_ = std::move(measured);

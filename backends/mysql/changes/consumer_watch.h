@@ -1,7 +1,9 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <string>
@@ -25,8 +27,9 @@ class ConsumerWatch {
 
   using List = std::function<absl::StatusOr<std::vector<UnitConsumer>>(const DatasetSpec&)>;
 
-  /// list  Returns the consumers of a dataset; may wait.
-  explicit ConsumerWatch(List list) : list_(std::move(list)) {}
+  /// list  Returns the consumers of a dataset; may wait, and ends when its call is cancelled.
+  /// tidy  Is called by the thread now and then while somebody asks for figures; may wait.
+  ConsumerWatch(List list, std::function<void()> tidy) : list_(std::move(list)), tidy_(std::move(tidy)) {}
   ~ConsumerWatch();
   ConsumerWatch(const ConsumerWatch&) = delete;
   ConsumerWatch& operator=(const ConsumerWatch&) = delete;
@@ -43,13 +46,14 @@ class ConsumerWatch {
   void Measure();
 
   const List list_;
+  const std::function<void()> tidy_;
+  std::atomic<bool> stopping_{false};
   Mutex mutex_;
   std::condition_variable wanted_;
   std::vector<DatasetSpec> datasets_ ABSL_GUARDED_BY(mutex_);  // that are to be measured
   bool is_wanted_ ABSL_GUARDED_BY(mutex_) = false;
-  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   Clock::time_point measured_at_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, std::vector<UnitConsumer>> measured_ ABSL_GUARDED_BY(mutex_);  // by dataset
+  std::map<uint64_t, std::vector<UnitConsumer>> measured_ ABSL_GUARDED_BY(mutex_);  // by incarnation
   std::thread thread_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -14,6 +14,8 @@ namespace {
 
 /// How often a place is noted again when others note one at the same time.
 constexpr int kNoteAttempts = 10;
+/// A place may name so many hosts: all places of a dataset are decoded whenever somebody asks for figures.
+constexpr size_t kMaxNotedPairs = 4096;
 
 }  // namespace
 
@@ -28,6 +30,11 @@ absl::Status Consumers::Set(const DatasetSpec& spec, std::string_view name, std:
   if (auto status = CheckPlaces(); !status.ok()) return status;
   const auto place = ChangePosition::Decode(position);
   if (!place.ok()) return place.status();
+  if (place->pairs.size() > kMaxNotedPairs) {
+    return absl::ResourceExhaustedError(
+        fmt::format("token: names {} pairs of hosts; the place of a consumer may name {}",
+                    place->pairs.size(), kMaxNotedPairs));
+  }
   for (int attempt = 1;; ++attempt) {
     std::optional<int32_t> version;
     const auto before = places_->Find(spec, name);
@@ -71,11 +78,8 @@ absl::StatusOr<std::vector<UnitConsumer>> Consumers::List(const DatasetSpec& spe
   const auto lags = changes_.Measure(SpaceOf(spec.shape), positions);
   for (size_t i = 0; i < lags.size(); ++i) {
     UnitConsumer& consumer = consumers[of[i]];
-    if (lags[i].is_lost) {
-      consumer.position.clear();
-    } else {
-      consumer.lag_ms = lags[i].ms;
-    }
+    consumer.lag_ms = lags[i].ms;
+    if (lags[i].is_lost) consumer.position.clear();
   }
   return consumers;
 }

@@ -26,14 +26,15 @@ bool Changes::IsMapped(const Host& host) const {
 
 void Changes::CloseUnused() {
   std::vector<std::shared_ptr<HostLog>> left;  // their ends wait for their threads
+  std::vector<std::shared_ptr<HostLog>> kept;  // to close a connection may take a while
   {
     const MutexLock lock(mutex_);
     const auto now = std::chrono::steady_clock::now();
     if (now < tidy_at_) return;
     tidy_at_ = now + kTidyInterval;
     for (auto at = logs_.begin(); at != logs_.end();) {
-      at->second->CloseParked();
       if (at->second->IsInUse() || IsMapped(at->first)) {
+        kept.push_back(at->second);
         ++at;
         continue;
       }
@@ -42,6 +43,7 @@ void Changes::CloseUnused() {
       at = logs_.erase(at);
     }
   }
+  for (const auto& log : kept) log->CloseParked();
   asks_.Forget([this](const Host& host) { return IsMapped(host); });
 }
 
