@@ -12,6 +12,7 @@ _PARTS = {
     "backends/cached": "Caches in front of a backend",
     "migration": "Migrations",
     "reports": "Reports",
+    "backend_api": "Followers of changes",
     "backup": "Backups of a store",
     "fleet_backup": "Backups of MySQL servers",
     "operate": "kv operate",

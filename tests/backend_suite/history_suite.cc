@@ -249,9 +249,9 @@ class Segment {
     const std::string row = Row();
     const ReadOptions options = DrawRead();
     // A backend may keep the answer when it is asked a second time, and answer by it the third time.
-    const uint64_t times = 1 + random_.Below(3);
+    const int times = random_.OneIn(4) ? 3 : 1;
     if (rows_ == nullptr) return;
-    for (uint64_t i = 0; i < times; ++i) {
+    for (int i = 0; i < times; ++i) {
       const auto items = ReadPages(*rows_, row, options);
       ASSERT_OK(items);
       ASSERT_EQ(*items, model_.Get(row, options.columns, options.versions, options.time_range, NowMs()));

@@ -138,7 +138,7 @@ TEST(RowReaderBounds, NothingLiesBetweenANameAndTheOneBefore) {
 
 class BoundsTest : public ::testing::Test {
  protected:
-  BoundsTest() : backend_(*OpenRocksDb(dir_.path(), {})) {}
+  BoundsTest() : backend_(*OpenRocksDb(dir_.path(), {}, /*cache_answers=*/false)) {}
 
   void Make(const DatasetSpec& spec) {
     ASSERT_OK(backend_->CreateDataset(spec));

@@ -8,11 +8,13 @@
 namespace kvstore::testing {
 
 absl::StatusOr<std::unique_ptr<RocksDbBackend>> OpenRocksDb(const std::filesystem::path& dir,
-                                                            std::span<const DatasetSpec> known) {
+                                                            std::span<const DatasetSpec> known,
+                                                            bool cache_answers) {
   auto held = rocks::DataDir::Open(dir, /*create=*/true);
   if (!held.ok()) return held.status();
-  return RocksDbBackend::Open(*std::move(held), known, {},
-                              {.cache_bytes = 8 << 20, .write_buffer_bytes = 8 << 20});
+  return RocksDbBackend::Open(
+      *std::move(held), known, {},
+      {.cache_bytes = 8 << 20, .cache_answers = cache_answers, .write_buffer_bytes = 8 << 20});
 }
 
 void Rearrange(RocksDbBackend& backend, const DatasetSpec& spec, Random& random) {
