@@ -39,10 +39,9 @@ class SequenceLoad {
   void SetHashes(SequenceStore& store);
 
  private:
-  void SetHashOf(SequenceStore& store, int thread, std::string_view user);
-
   using Random = std::mt19937_64;
 
+  void SetHashOf(SequenceStore& store, int thread, std::string_view user);
   Random& RandomOf(int thread) { return random_[static_cast<size_t>(thread)]; }
   std::string_view User(Random& random) const { return users_[random() % users_.size()]; }
   uint64_t Now();

@@ -64,18 +64,27 @@ absl::StatusOr<std::vector<SequencesPath>> BenchSequences(KVStore& store, const 
     stores.push_back(*std::move(peer));
     names.push_back(name);
   }
+  const bool have_hashes = std::all_of(stores.begin(), stores.end(),
+                                       [](const auto& one) { return one->HashClient(0) != nullptr; });
+  for (const std::string& path : options.paths) {
+    if (have_hashes || !IsOfHashes(path)) continue;
+    return absl::InvalidArgumentError(fmt::format(
+        "paths: '{}' needs stores that speak the Redis protocol: --door resp, --peers redis", path));
+  }
   SequenceLoad load(options.users, options.load.threads);
   load.Load(stores, options.events);
   if (auto status = load.CheckAlike(stores); !status.ok()) return status;
 
-  const bool have_hashes = std::all_of(stores.begin(), stores.end(),
-                                       [](const auto& one) { return one->HashClient(0) != nullptr; });
-  if (have_hashes) {
+  const auto is_wanted = [&](const char* path) {
+    return Wanted(options.paths, path) && (have_hashes || !IsOfHashes(path));
+  };
+  if (std::any_of(kPaths.begin(), kPaths.end(),
+                  [&](const char* path) { return IsOfHashes(path) && is_wanted(path); })) {
     for (const auto& one : stores) load.SetHashes(*one);
   }
   std::vector<SequencesPath> results;
   for (const char* const path : kPaths) {
-    if (!Wanted(options.paths, path) || (IsOfHashes(path) && !have_hashes)) continue;
+    if (!is_wanted(path)) continue;
     std::vector<Operation> operations;
     for (const auto& one : stores) operations.push_back(MakeOperation(load, *one, path));
     auto rounds = RunByTurns(options.load, operations);

@@ -65,9 +65,6 @@ struct Family {
     db->DestroyColumnFamilyHandle(handle);
   }
 
-  rocksdb::DB* const db;
-  rocksdb::ColumnFamilyHandle* const handle;
-  const std::shared_ptr<FamilySettings> settings;
   /// Whether what is read from now on is what is there until somebody writes, as long as the settings are
   /// those of this number (FamilySettings::changes). It is not while settings change, nor while a compaction
   /// runs that may have begun with other settings: it drops cells that are visible now.
@@ -75,6 +72,9 @@ struct Family {
     return changes == FamilySettings::kNeverAltered || (changes % 2 == 0 && !iterators->is_compacting());
   }
 
+  rocksdb::DB* const db;
+  rocksdb::ColumnFamilyHandle* const handle;
+  const std::shared_ptr<FamilySettings> settings;
   std::unique_ptr<IteratorPool> iterators;  // never null
   Gate gate;
   std::atomic<uint32_t> ranges{0};  ///< Range tombstones written since FlushRanges began a flush.

@@ -39,6 +39,7 @@ class IdleIterators : public rocksdb::EventListener {
 /// Idle iterators over one family, which reads reuse: creating an iterator costs more than most of the reads
 /// made with it. Thread-safe, without a lock.
 class IteratorPool {
+  friend class IdleIterators;  // counts compactions_
   struct Idle;
 
  public:
@@ -97,8 +98,6 @@ class IteratorPool {
   rocksdb::DB* const db_;
   rocksdb::ColumnFamilyHandle* const family_;
   const std::shared_ptr<IdleIterators> idle_;
-  friend class IdleIterators;
-
   std::atomic<int> compactions_{0};      // that run
   std::atomic<uint64_t> generation_{0};  // incremented by each Clear
   std::array<std::atomic<Idle*>, kSlots> slots_{};

@@ -16,8 +16,8 @@
 namespace kvstore::rocks {
 
 /// Begins the key of the answers to reads of a row; answers to reads of the whole row have this key. The key
-/// is of the dataset as it is now: after it was altered, or moved, others are asked for.
-/// Returns false if no answers may be kept or found now (Family::IsSettled).
+/// is of the dataset as it is now: after it was altered, or moved, others are asked for. Returns false if no
+/// answers may be kept or found now (Family::IsSettled).
 bool MakeAnswerKey(const Family& family, std::string_view row, std::string& key);
 /// Adds a column, in ascending order, to the key of the answers to reads of these columns alone. Returns
 /// false if the key becomes too long.
@@ -28,7 +28,7 @@ std::string EncodeAnswer(const std::vector<Item>& items, const RowQuery& query);
 
 /// Returns what a query would read of the row, by an answer to a read of its columns; nullopt if the answer
 /// does not tell: it has fewer versions than are asked for, more columns or bytes than a page may have, or
-/// cells that expired since, or the clock was set back.
+/// cells that have expired since; or the clock was set back.
 std::optional<std::vector<Item>> DecodeAnswer(std::string_view answer, const RowQuery& query);
 
 /// Returns what an answer is after a put of cells, whose columns are all among those that the answer is

@@ -25,6 +25,7 @@
 #include "server/resp/environment.h"
 #include "server/resp/request.h"
 #include "server/resp/run.h"
+#include "server/resp/writes.h"
 #include "tests/server/resp/resp_client.h"
 #include "tests/server/resp/resp_fixture.h"
 #include "tests/server/served.h"
@@ -343,6 +344,47 @@ TEST_F(RespPartsTest, AKeyWithoutADatasetIsNotTheDatasetOfTheCall) {
   const Begun begun(*core_, cursors_, "", {"GET", "secret"});
   EXPECT_THAT(begun.request->status, FailsWith(absl::StatusCode::kInvalidArgument, "names no dataset"));
   EXPECT_EQ(begun.request->call->dataset(), "");
+}
+
+/// A connection of a caller, with a put.
+class Putting : public server::resp::PutMember {
+ public:
+  Putting(std::string name, const void* caller, std::unique_ptr<Request> put, std::vector<std::string>& done)
+      : name_(std::move(name)), caller_(caller), done_(done) {
+    puts_.push_back(std::move(put));
+  }
+  const void* caller() const override { return caller_; }
+  const server::resp::Requests& puts() override { return puts_; }
+  void PutsDone() override {
+    std::string answer;
+    server::resp::Encoder out(answer, server::resp::Version::kResp2);
+    server::resp::AppendPut(*puts_.front(), out);
+    done_.push_back(name_ + " " + answer.substr(0, 3));
+  }
+
+ private:
+  const std::string name_;
+  const void* const caller_;
+  server::resp::Requests puts_;
+  std::vector<std::string>& done_;
+};
+
+TEST_F(RespPartsTest, CallersTakeTurnsInGroupsThatAreFlushed) {
+  MakeCore();
+  server::resp::PutGroups groups(loop_, *core_);
+  std::vector<std::string> done;
+  const int one = 0;
+  const int other = 0;
+  // Four of them fill a group.
+  std::vector<std::unique_ptr<Begun>> begun;
+  const auto add = [&](const std::string& name, const void* caller) {
+    begun.push_back(std::make_unique<Begun>(*core_, cursors_, "", PutOf(1'000, "HMSET")));
+    groups.flushed.Add(std::make_shared<Putting>(name, caller, std::move(begun.back()->request), done));
+  };
+  for (const char* name : {"a1", "a2", "a3", "a4", "a5"}) add(name, &one);
+  add("b1", &other);
+  ASSERT_TRUE(LoopUntil([&] { return done.size() == 6; }));
+  EXPECT_EQ(done, (std::vector<std::string>{"a1 +OK", "b1 +OK", "a2 +OK", "a3 +OK", "a4 +OK", "a5 +OK"}));
 }
 
 TEST_F(RespPartsTest, PutsThatTheDiskMustKeepAreFlushedTogether) {

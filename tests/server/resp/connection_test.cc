@@ -134,6 +134,22 @@ TEST_F(RespConnectionTest, PutsOfManyClientsThatTheDiskMustKeepWaitTogether) {
   EXPECT_LT(Metric("kvstore_rocksdb_log_syncs_total") - before, kClients * kPuts);
 }
 
+TEST_F(RespConnectionTest, PutsOfARowThatAreMadeTogetherCountWhatEachAdds) {
+  ASSERT_OK(served_->router().CreateDataset({.name = "safe", .durability = Durability::kMachine}));
+  for (const std::string row : {"rows:r", "safe:r"}) {
+    EXPECT_EQ(Do("HSET " + row + " a 0"), "(1)");
+    client_->Send(
+        RespClient::Encode("HSET " + row + " a 1 b 1") + RespClient::Encode("HSET " + row + " b 2 c 2") +
+        RespClient::Encode("HMSET " + row + " d 3") + RespClient::Encode("HSET " + row + " c 4 d 4") +
+        RespClient::Encode("HSET " + row + " e 5 f 5 e 6"));
+    EXPECT_EQ(client_->Receive(), "(1)");
+    EXPECT_EQ(client_->Receive(), "(1)");
+    EXPECT_EQ(client_->Receive(), "OK");
+    EXPECT_EQ(client_->Receive(), "(0)");
+    EXPECT_EQ(client_->Receive(), "(2)");
+  }
+}
+
 TEST_F(RespConnectionTest, PutsThatTheDiskMustKeepAreAnsweredInOrder) {
   ASSERT_OK(served_->router().CreateDataset({.name = "safe", .durability = Durability::kMachine}));
   std::string pipeline;
