@@ -42,7 +42,7 @@ endif()
 install(FILES ${PROJECT_SOURCE_DIR}/wire/kvstore/v1/kvstore.proto ${PROJECT_SOURCE_DIR}/wire/kvstore/v1/reports.proto
         ${PROJECT_SOURCE_DIR}/wire/kvstore/v1/shards.proto
         DESTINATION ${CMAKE_INSTALL_DATADIR}/kvstore/proto/kvstore/v1)
-install(FILES packaging/kvstore.service DESTINATION lib/systemd/system)
+install(FILES packaging/kvstore.service packaging/kvstore-operate.service DESTINATION lib/systemd/system)
 install(FILES packaging/kv.json DESTINATION ${CMAKE_INSTALL_DATADIR}/kvstore)
 install(FILES packaging/grafana-dashboard.json DESTINATION ${CMAKE_INSTALL_DATADIR}/kvstore)
 
