@@ -91,9 +91,10 @@ void ChooseStore(const CLI::App& app, Globals& globals) {
   bool both = false;
   for (const CLI::App* at = &Innermost(app); at != nullptr; at = at->get_parent()) {
     const auto found = globals.without_server.find(at);
-    if (found != globals.without_server.end()) instead = &found->second;
+    if (instead == nullptr && found != globals.without_server.end()) instead = &found->second;
     both = both || globals.server_and_config.contains(at);
   }
+  if (instead != nullptr && instead->empty()) instead = nullptr;
   const bool data = Given(app, "--data");
   const bool config = Given(app, "--config");
   globals.takes_server = instead == nullptr;

@@ -35,7 +35,7 @@ struct Globals {
   bool verbose = false;  ///< Print also what is logged for information.
 
   /// The commands that cannot work through a server, each with those below it, and which options to use
-  /// instead.
+  /// instead. An empty text is for a command below such a one that can.
   std::map<const CLI::App*, std::string> without_server;
   /// The commands that may have a server and a configuration, each for something else.
   std::set<const CLI::App*> server_and_config;

@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <chrono>
-#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -30,10 +30,8 @@
 namespace kvstore::cli {
 namespace {
 
-using operate::Alarms;
 using operate::Event;
 using operate::Orchestrator;
-using operate::PairRecord;
 using operate::PairRecords;
 
 /// What a statement to a host that hangs may take, and a few of ZooKeeper's.
@@ -153,72 +151,48 @@ Exit codes: 0 all of them are on; 1 one is not, and the message says why; 2 wron
   });
 }
 
-/// What `status` shows.
-struct State {
-  operate::Meeting meeting;
-  std::map<std::string, absl::StatusOr<PairRecord>> pairs;
-  std::vector<Alarms::Alarm> alarms;
-};
-
-Json ToJson(const State& state) {
-  Json members = Json::array();
-  for (const operate::Member& member : state.meeting.others) {
-    members.push_back(
-        {{"who", member.who}, {"leads", member.who == state.meeting.leader}, {"said_ms", member.said_ms}});
-  }
-  Json pairs = Json::array();
-  for (const auto& [name, record] : state.pairs) {
-    if (!record.ok()) {
-      pairs.push_back({{"pair", name}, {"problem", std::string(record.status().message())}});
-      continue;
-    }
-    Json one = {{"pair", name}, {"on", record->on}, {"by", record->by}, {"since_ms", record->since_ms}};
-    if (const auto& last = record->promotion) {
-      one["promoted"] = {{"from", last->from.ToString()},
-                         {"to", last->to.ToString()},
-                         {"begun_ms", last->begun_ms},
-                         {"done", last->done}};
-    }
-    pairs.push_back(std::move(one));
-  }
-  Json alarms = Json::array();
-  for (const Alarms::Alarm& alarm : state.alarms) {
-    alarms.push_back({{"subject", alarm.finding.subject},
-                      {"text", alarm.finding.text},
-                      {"page", alarm.finding.page},
-                      {"source", alarm.source},
-                      {"since_ms", alarm.since_ms}});
-  }
-  return {{"ok", true}, {"members", members}, {"pairs", pairs}, {"alarms", alarms}};
+std::string PromotionText(const Json& pair) {
+  const auto last = pair.find("promoted");
+  if (last == pair.end()) return "-";
+  return fmt::format("{} for {}, {}{}", last->at("to").get<std::string>(),
+                     last->at("from").get<std::string>(), UtcText(last->at("begun_ms").get<uint64_t>()),
+                     last->at("done").get<bool>() ? "" : ", not completed");
 }
 
-void PrintState(const State& state) {
+/// status  The answer of "operate_status" (operate/commands.h).
+void PrintStatus(const Json& status) {
   Table members({"PROCESS", "ROLE", "LAST HEARD OF"});
-  for (const operate::Member& member : state.meeting.others) {
-    members.Add(
-        {member.who, member.who == state.meeting.leader ? "leads" : "watches", UtcText(member.said_ms)});
+  for (const Json& member : status.at("members")) {
+    members.Add({member.at("who").get<std::string>(), member.at("leads").get<bool>() ? "leads" : "watches",
+                 UtcText(member.at("said_ms").get<uint64_t>())});
   }
   members.Print();
-  if (!state.pairs.empty()) {
+  if (!status.at("pairs").empty()) {
     Table pairs({"PAIR", "KV OPERATE", "SINCE", "BY", "LAST PROMOTION"});
-    for (const auto& [name, record] : state.pairs) {
-      if (!record.ok()) {
-        pairs.Add({name, "?", "-", "-", std::string(record.status().message())});
+    for (const Json& pair : status.at("pairs")) {
+      const auto name = pair.at("pair").get<std::string>();
+      if (pair.contains("problem")) {
+        pairs.Add({name, "?", "-", "-", pair.at("problem").get<std::string>()});
         continue;
       }
-      const auto& last = record->promotion;
-      pairs.Add({name, record->on ? "on" : "off", UtcText(record->since_ms), record->by,
-                 last ? fmt::format("{} for {}, {}{}", last->to.ToString(), last->from.ToString(),
-                                    UtcText(last->begun_ms), last->done ? "" : ", not completed")
-                      : "-"});
+      pairs.Add({name, pair.at("on").get<bool>() ? "on" : "off", UtcText(pair.at("since_ms").get<uint64_t>()),
+                 pair.at("by").get<std::string>(), PromotionText(pair)});
     }
     pairs.Print();
   }
-  for (const Alarms::Alarm& alarm : state.alarms) {
-    Print("{} since {}: {}{}\n", alarm.finding.subject, UtcText(alarm.since_ms), alarm.finding.text,
-          alarm.finding.page.empty() ? "" : fmt::format(" (docs/{})", alarm.finding.page));
+  for (const Json& alarm : status.at("alarms")) {
+    const auto page = alarm.at("page").get<std::string>();
+    Print("{} since {}: {}{}\n", alarm.at("subject").get<std::string>(),
+          UtcText(alarm.at("since_ms").get<uint64_t>()), alarm.at("text").get<std::string>(),
+          page.empty() ? "" : fmt::format(" (docs/{})", page));
   }
-  if (state.alarms.empty()) Print("no alarm\n");
+  if (status.at("alarms").empty()) Print("no alarm\n");
+}
+
+bool HasLeader(const Json& status) {
+  const Json& members = status.at("members");
+  return std::any_of(members.begin(), members.end(),
+                     [](const Json& member) { return member.at("leads").get<bool>(); });
 }
 
 void AddStatus(CLI::App& group, Globals& globals) {
@@ -227,27 +201,24 @@ void AddStatus(CLI::App& group, Globals& globals) {
       "Show the processes of kv operate, the pairs that were ever switched on, and what is wrong now");
   status->footer(R"(Exit codes: 0 all is well; 1 there is an alarm, or no process leads; 2 wrong usage.
 
-Example: kv operate status)");
-  status->callback([&globals] {
-    FleetConfig(globals);
-    const auto session = OpenConfiguredFleet(globals);
-    shardops::FleetOperator& fleet = **session;
-    const State state{.meeting = OrFail(operate::ReadMeeting(fleet.zookeeper, fleet.root)),
-                      .pairs = OrFail(PairRecords(fleet.zookeeper, fleet.root).LoadAll()),
-                      .alarms = OrFail(Alarms::Read(fleet.zookeeper, fleet.root))};
+Examples:
+  kv operate status
+  kv --server ops1:7400 operate status)");
+  globals.without_server[status] = "";
+  status->callback([status, &globals] {
+    const Json answer = Operate(*OpenFleet(*status, globals), {{"command", "operate_status"}}, globals);
     if (globals.json) {
-      PrintJson(ToJson(state));
+      PrintAnswer(answer);
     } else {
-      PrintState(state);
+      PrintStatus(answer);
     }
-    if (state.meeting.leader.empty()) {
+    if (!HasLeader(answer)) {
       throw Failure{
           absl::FailedPreconditionError("no process of kv operate leads: start kv operate on two machines or "
                                         "more; alarms are those of the last one")};
     }
-    if (!state.alarms.empty()) {
-      throw Failure{absl::FailedPreconditionError(
-          fmt::format("{} alarm{}", state.alarms.size(), state.alarms.size() == 1 ? "" : "s"))};
+    if (const size_t alarms = answer.at("alarms").size(); alarms > 0) {
+      throw Failure{absl::FailedPreconditionError(fmt::format("{} alarm{}", alarms, alarms == 1 ? "" : "s"))};
     }
   });
 }
@@ -255,18 +226,15 @@ Example: kv operate status)");
 void AddJournal(CLI::App& group, Globals& globals) {
   CLI::App* journal = group.add_subcommand(
       "journal", "Show what kv operate has done, refused and told people, oldest first: the last 200 events");
-  journal->footer("Example: kv operate journal");
-  journal->callback([&globals] {
-    FleetConfig(globals);
-    const auto session = OpenConfiguredFleet(globals);
-    shardops::FleetOperator& fleet = **session;
-    const std::vector<Event> events = OrFail(operate::Journal::Read(fleet.zookeeper, fleet.root));
-    if (globals.json) {
-      Json list = Json::array();
-      for (const Event& event : events) list.push_back(operate::ToJson(event));
-      return PrintJson({{"ok", true}, {"events", std::move(list)}});
-    }
-    for (const Event& event : events) {
+  journal->footer(R"(Examples:
+  kv operate journal
+  kv --server ops1:7400 operate journal)");
+  globals.without_server[journal] = "";
+  journal->callback([journal, &globals] {
+    const Json answer = Operate(*OpenFleet(*journal, globals), {{"command", "operate_journal"}}, globals);
+    if (globals.json) return PrintAnswer(answer);
+    for (const Json& one : answer.at("events")) {
+      const Event event = operate::EventFromJson(one);
       Print("{} {:<6} {}: {} [{}]\n", UtcText(event.at_ms), event.kind, event.subject, event.text, event.by);
     }
   });

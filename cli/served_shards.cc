@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cli/shard_operator.h"
+#include "operate/commands.h"
 #include "shardops/fleet_commands.h"
 
 namespace kvstore::cli {
@@ -28,7 +29,8 @@ class RefusedOperations : public ShardOperations {
 std::unique_ptr<ShardOperations> ServeShards(const OpenOptions& store) {
   shardops::FleetOptions fleet = FleetOptionsOf(store);
   if (fleet.zookeeper.servers.empty()) return nullptr;
-  if (fleet.access.ok()) return std::make_unique<shardops::FleetCommands>(std::move(fleet));
+  if (fleet.access.ok())
+    return std::make_unique<shardops::FleetCommands>(std::move(fleet), operate::Commands());
   return std::make_unique<RefusedOperations>(absl::FailedPreconditionError(fmt::format(
       "this server does not operate its fleet, since it has no logins for that: {}. Set mysql.operator and "
       "mysql.replication in the configuration of the server and start it again, or run the command with "

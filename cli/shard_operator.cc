@@ -12,6 +12,7 @@
 #include "cli/escape.h"
 #include "cli/progress.h"
 #include "client/client.h"
+#include "operate/commands.h"
 #include "shardops/fleet_commands.h"
 
 namespace kvstore::cli {
@@ -108,12 +109,14 @@ std::unique_ptr<ShardOperations> OpenFleet(const CLI::App& command, const Global
         "--config is missing: name the configuration of the fleet with --config FILE, or in KV_CONFIG; or a "
         "server that operates the fleet with --server ADDR, or in KV_SERVER");
   }
-  return std::make_unique<shardops::FleetCommands>(FleetOptionsOf(globals.StoreOptions()));
+  return std::make_unique<shardops::FleetCommands>(FleetOptionsOf(globals.StoreOptions()),
+                                                   operate::Commands());
 }
 
 std::unique_ptr<ShardOperations> OpenStoreOperations(const CLI::App& command, const Globals& globals) {
   if (UsesServer(command, !globals.config.empty(), globals)) return OpenServer(globals);
-  return std::make_unique<shardops::FleetCommands>(FleetOptionsOf(globals.StoreOptions()));
+  return std::make_unique<shardops::FleetCommands>(FleetOptionsOf(globals.StoreOptions()),
+                                                   operate::Commands());
 }
 
 std::unique_ptr<ShardOperations> OpenMapOperations(const CLI::App& command, MapPlace& place,

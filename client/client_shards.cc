@@ -18,7 +18,8 @@ namespace {
 
 /// Returns whether a command changes nothing, so that it may just be given again.
 bool OnlyInspects(const Json& command) {
-  static const std::set<std::string> kInspections = {"check", "moves", "operations", "status"};
+  static const std::set<std::string> kInspections = {"check",  "moves",          "operations",
+                                                     "status", "operate_status", "operate_journal"};
   return command.value("dry_run", false) || kInspections.contains(command.value("command", ""));
 }
 

@@ -12,7 +12,7 @@
 #include "shardops/maps.h"
 #include "shardops/move_record.h"
 
-/// How FleetCommands carries out one command. For its own sources only.
+/// How FleetCommands carries out one command: for its own sources, and for those of a CommandTable.
 namespace kvstore::shardops {
 
 /// A command that is being carried out: its options, and what it needs.

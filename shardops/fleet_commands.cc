@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "shardmap/shard_map.h"
@@ -13,10 +13,8 @@
 namespace kvstore::shardops {
 namespace {
 
-using RunCommand = absl::StatusOr<Json> (*)(FleetCommand&);
-
-const std::map<std::string, RunCommand, std::less<>>& Commands() {
-  static const std::map<std::string, RunCommand, std::less<>> commands = {
+const CommandTable& Commands() {
+  static const CommandTable commands = {
       {"set", &RunSet},
       {"undo", &RunUndo},
       {"weight", &RunWeight},
@@ -37,22 +35,27 @@ const std::map<std::string, RunCommand, std::less<>>& Commands() {
   return commands;
 }
 
-absl::Status UnknownCommandError(const std::string& name) {
+absl::Status UnknownCommandError(const std::string& name, const CommandTable& commands) {
   std::vector<std::string_view> known;
-  for (const auto& [one, run] : Commands()) known.push_back(one);
+  for (const auto& [one, run] : commands) known.push_back(one);
   return absl::InvalidArgumentError(
       fmt::format("command: '{}' is none; these are: {}", name, fmt::join(known, ", ")));
 }
 
 }  // namespace
 
+FleetCommands::FleetCommands(FleetOptions options, const CommandTable& more)
+    : options_(std::move(options)), commands_(Commands()) {
+  commands_.insert(more.begin(), more.end());
+}
+
 absl::StatusOr<Json> FleetCommands::Operate(const Json& command, const ShardEvents& events) {
   FleetCommand running{.options = options_, .events = events, .fields = JsonFields(command, ""), .who = ""};
   const std::string name = running.fields.String("command");
   running.who = running.fields.OptionalString("who").value_or("");
   if (auto status = running.fields.FirstMistake(); !status.ok()) return status;
-  const auto found = Commands().find(name);
-  if (found == Commands().end()) return UnknownCommandError(name);
+  const auto found = commands_.find(name);
+  if (found == commands_.end()) return UnknownCommandError(name, commands_);
   try {
     return found->second(running);
   } catch (const Json::exception& error) {

@@ -271,7 +271,7 @@ def migrations(browser):
 
 def shards(browser):
     browser.go("#/shards")
-    browser.see("Hosts", SETUP["slave"], "ID shards", "No operation is under way.")
+    browser.see("Hosts", SETUP["slave"], "ID shards", "No operation is under way.", "No process of kv operate runs")
     canvas = browser.find("(//canvas)[1]")
     canvas.send_keys("")  # takes the focus
     canvas.send_keys(Keys.ARROW_RIGHT)

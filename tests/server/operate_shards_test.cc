@@ -111,6 +111,8 @@ TEST_F(OperateShardsTest, EachVerbArrivesAsTheCommandThatItWas) {
       {{"command", "replace_slave"}, {"host", "B"}, {"by", "E"}, {"discard", true}, {"dry_run", true}},
       {{"command", "operations"}},
       {{"command", "release"}, {"id", "3fa29c1b"}, {"force", true}},
+      {{"command", "operate_status"}},
+      {{"command", "operate_journal"}},
   };
   // A verb that is added has a line here, too, with all of its options.
   const auto* const verbs = v1::OperateShardsRequest::descriptor()->FindOneofByName("verb");

@@ -20,6 +20,10 @@
 #include "base/mutex.h"
 #include "client/client.h"
 #include "kvstore_api/call_scope.h"
+#include "operate/alarms.h"
+#include "operate/journal.h"
+#include "operate/membership.h"
+#include "operate/pair_records.h"
 #include "server/call/access.h"
 #include "shardmap/nodes.h"
 #include "shardops/fleet_commands.h"
@@ -59,15 +63,16 @@ class ServedShardsTest : public MoveTest {
   std::unique_ptr<KvServer> Serve(const std::string& config = "kv.json") const {
     return std::make_unique<KvServer>(KV_PROGRAM, Words{"--config", (dir_ / config).string()});
   }
-  /// Runs `kv shards` through a server, as the caller of this name.
-  static Output Through(const KvServer& server, const Words& words, const std::string& name = "ops") {
-    Words command = {"env", "KV_TOKEN=token-" + name, KV_PROGRAM, "--server", server.address(), "shards"};
+  /// Runs `kv shards`, or commands of another group, through a server, as the caller of this name.
+  static Output Through(const KvServer& server, const Words& words, const std::string& name = "ops",
+                        const std::string& group = "shards") {
+    Words command = {"env", "KV_TOKEN=token-" + name, KV_PROGRAM, "--server", server.address(), group};
     command.insert(command.end(), words.begin(), words.end());
     return RunProgram(command);
   }
   /// Runs the same by the configuration.
-  Output Here(const Words& words) const {
-    Words command = {KV_PROGRAM, "--config", (dir_ / "kv.json").string(), "shards"};
+  Output Here(const Words& words, const std::string& group = "shards") const {
+    Words command = {KV_PROGRAM, "--config", (dir_ / "kv.json").string(), group};
     command.insert(command.end(), words.begin(), words.end());
     return RunProgram(command);
   }
@@ -102,6 +107,52 @@ class ServedShardsTest : public MoveTest {
     return store_->PutRow("events", row, {&cell, 1}, {}).status();
   }
 };
+
+TEST_F(ServedShardsTest, WhatKvOperateDoesIsShownThroughAServer) {
+  shardops::FleetOperator& fleet = first_.fleet();
+  ASSERT_OK(
+      operate::PairRecords(fleet.zookeeper, fleet.root)
+          .Save(first_.hosts(), {.on = true, .by = "ann@ops1, process 4711", .since_ms = 1'700'000'000'000}));
+  operate::Membership leader(fleet.zookeeper, fleet.root, "ben@ops2, process 31");
+  ASSERT_OK(leader.Meet({}));
+  const auto meeting = leader.Meet({});
+  ASSERT_OK(meeting);
+  ASSERT_TRUE(meeting->leads);
+  operate::Alarms alarms([](const operate::Event&) {});
+  alarms.Set("disks", {{"MySQL001A", "its disk is full to 91 %", "runbook.md#a-full-disk"}},
+             std::chrono::milliseconds(0));
+  ASSERT_OK(alarms.Publish(fleet.zookeeper, fleet.root, meeting->still_leads));
+  operate::Journal journal(fleet.zookeeper, fleet.root, "ben@ops2, process 31", {});
+  journal.Add({.kind = "lead", .subject = "kv operate", .text = "leads from now on"});
+  ASSERT_OK(journal.Publish());
+
+  const auto server = Serve();
+  for (const Words& command :
+       {Words{"status"}, Words{"status", "--json"}, Words{"journal"}, Words{"journal", "--json"}}) {
+    SCOPED_TRACE(::testing::PrintToString(command));
+    const Output through = Through(*server, command, "ops", "operate");
+    const Output here = Here(command, "operate");
+    EXPECT_EQ(through.code, command[0] == "status" ? 1 : 0) << "an alarm";
+    EXPECT_EQ(through.code, here.code);
+    EXPECT_EQ(through.out, here.out);
+    EXPECT_EQ(through.err, here.err);
+    EXPECT_THAT(through.out, HasSubstr("ben@ops2, process 31"));
+  }
+  const std::string status = Through(*server, {"status"}, "ops", "operate").out;
+  EXPECT_THAT(status, ContainsRegex("ben@ops2, process 31 +leads"));
+  EXPECT_THAT(status, ContainsRegex(" on +2023-11-14 22:13:20 +ann@ops1, process 4711"));
+  EXPECT_THAT(status, HasSubstr("its disk is full to 91 % (docs/runbook.md#a-full-disk)"));
+  EXPECT_THAT(Through(*server, {"status"}, "web", "operate").err, HasSubstr("PERMISSION_DENIED"));
+  // What acts on the fleet does not go through a server.
+  for (const Words& command : {Words{"on", "--all"}, Words{"off", "--all"}, Words{"--dry-run"}}) {
+    const Output refused = Through(*server, command, "ops", "operate");
+    EXPECT_EQ(refused.code, 2);
+    EXPECT_THAT(refused.err, HasSubstr("this command works on the fleet's hosts and ZooKeeper itself"));
+  }
+  leader.Leave();
+  EXPECT_THAT(Through(*server, {"status"}, "ops", "operate").err,
+              HasSubstr("no process of kv operate leads"));
+}
 
 /// Removes from the answer of `status --json` what differs from one moment to the next.
 std::string Steady(const std::string& status) {

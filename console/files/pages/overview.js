@@ -143,13 +143,28 @@ async function migrationsNeed(signal) {
   }
 }
 
+/// The alarms of kv operate, where it was ever used.
+async function fleetNeeds(signal) {
+  if (!has('shard_operations') || !may('admin')) return [];
+  try {
+    const { answer } = await call('operate_shards', { command: 'operate_status' }, { signal });
+    const alone = answer.pairs.some((one) => one.on) && !answer.members.some((one) => one.leads)
+      ? [{ kind: 'bad', text: 'No process of kv operate leads, so that nobody acts when a master dies.', link: '#/shards' }] : [];
+    return [...alone, ...answer.alarms.map((one) => ({ kind: 'bad', text: `${one.subject}: ${one.text}`, link: '#/shards' }))];
+  } catch (error) {
+    if (error.name === 'AbortError' || error.code === 'UNREACHABLE') throw error;
+    return [{ kind: 'warn', text: `What kv operate says cannot be read: ${error.message}` }];
+  }
+}
+
 function Needs() {
   // While ZooKeeper is away a list takes long, and the figures say so at once.
   const figures = usePoll(figuresNeed, 30_000);
   const migrations = usePoll(migrationsNeed, 30_000);
-  const needs = [...(figures.data || []), ...(migrations.data || [])];
-  const known = figures.data && migrations.data;
-  return html`<section class="panel"><h2>What needs somebody</h2><${Problem} error=${figures.error || migrations.error} />
+  const fleet = usePoll(fleetNeeds, 30_000);
+  const needs = [...(figures.data || []), ...(migrations.data || []), ...(fleet.data || [])];
+  const known = figures.data && migrations.data && fleet.data;
+  return html`<section class="panel"><h2>What needs somebody</h2><${Problem} error=${figures.error || migrations.error || fleet.error} />
     ${needs.length === 0 ? known && html`<p class="good">Nothing.</p>`
       : html`<ul class="needs">${needs.map((one) => html`<li class=${one.kind}>${one.text}
           ${one.link && html` <a href=${one.link}>Look</a>`}</li>`)}</ul>`}</section>`;

@@ -94,6 +94,30 @@ function Works() {
       { label: 'old tables at', cell: (one) => (one.old_tables_at || []).join(', ') }]} />`}`}</${Loaded}></section>`;
 }
 
+/// The processes of kv operate, the pairs that it may act in, what is wrong, and what it has done.
+function Operated() {
+  const told = usePoll(async (signal) => ({
+    ...(await operate('operate_status', {}, { signal })).answer,
+    events: (await operate('operate_journal', {}, { signal })).answer.events.reverse().slice(0, 50),
+  }), kOften);
+  return html`<section class="panel"><h2>kv operate</h2><${Loaded} poll=${told}>${({ members, pairs, alarms, events }) => html`
+    ${alarms.length > 0 && html`<${Table} caption="Alarms" rows=${alarms} columns=${[
+      { label: 'alarm', cell: (one) => one.subject }, { label: 'since', cell: (one) => time(one.since_ms) },
+      { label: 'what is wrong', cell: (one) => one.text }, { label: 'page', cell: (one) => (one.page ? html`<code>docs/${one.page}</code>` : '') }]} />`}
+    <${Table} caption="Processes of kv operate" rows=${members} keyOf=${(one) => one.who}
+      empty="No process of kv operate runs: nobody acts when a master dies." columns=${[
+        { label: 'process', cell: (one) => one.who }, { label: 'role', cell: (one) => (one.leads ? html`<${Tag} kind="good">leads</${Tag}>` : 'watches') },
+        { label: 'last heard of', cell: (one) => time(one.said_ms) }]} />
+    ${pairs.length > 0 && html`<${Table} caption="Pairs of kv operate" rows=${pairs} keyOf=${(one) => one.pair} columns=${[
+      { label: 'pair', cell: (one) => one.pair },
+      { label: 'promotes by itself', cell: (one) => (one.problem ? html`<${Tag} kind="bad">${one.problem}</${Tag}>` : one.on ? html`<${Tag} kind="good">on</${Tag}>` : 'off') },
+      { label: 'since', cell: (one) => (one.since_ms ? time(one.since_ms) : '') }, { label: 'by', cell: (one) => one.by || '' },
+      { label: 'last promotion', cell: ({ promoted }) => (promoted ? `${promoted.to} for ${promoted.from}, ${time(promoted.begun_ms)}${promoted.done ? '' : ', not completed'}` : '') }]} />`}
+    ${events.length > 0 && html`<details><summary>What it has done</summary><${Table} caption="Events of kv operate" rows=${events} columns=${[
+      { label: 'at', cell: (one) => time(one.at_ms) }, { label: 'kind', cell: (one) => one.kind }, { label: 'about', cell: (one) => one.subject },
+      { label: 'what', cell: (one) => one.text }, { label: 'by', cell: (one) => one.by }]} /></details>`}`}</${Loaded}></section>`;
+}
+
 function ShardMap({ space, trouble }) {
   const [picked, setPicked] = useState(null);
   const [filter, setFilter] = useState('');
@@ -120,7 +144,7 @@ export function Shards() {
   const hosts = usePoll((signal) => (operates ? operate('status', {}, { signal }) : { answer: { hosts: [] } }), kRarely, String(operates));
   const trouble = new Set(hosts.data ? hosts.data.answer.hosts.filter((one) => one.problems.length > 0).map((one) => one.host) : []);
   return html`<h1>Shards</h1>
-    ${operates ? html`<${Actions} onDone=${hosts.again} /><${Hosts} hosts=${hosts} onDone=${hosts.again} operates=${operates} /><${Works} />`
+    ${operates ? html`<${Actions} onDone=${hosts.again} /><${Hosts} hosts=${hosts} onDone=${hosts.again} operates=${operates} /><${Works} /><${Operated} />`
       : html`<p class="faint">This server does not operate its hosts: it has no list of callers, or no logins for that. The maps can be seen.</p>`}
     <${ShardMap} space="id" trouble=${trouble} /><${ShardMap} space="mod" trouble=${trouble} />`;
 }
