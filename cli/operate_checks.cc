@@ -23,6 +23,7 @@
 #include "json/json_text.h"
 #include "kvstore_api/call_scope.h"
 #include "migration/migrator.h"
+#include "operate/purge_record.h"
 #include "shardops/maps.h"
 
 namespace kvstore::cli {
@@ -39,7 +40,6 @@ constexpr std::chrono::seconds kMigrationsEvery{30};
 constexpr uint64_t kBackupMaxAgeMs = 2 * 86'400'000ULL;
 constexpr std::chrono::hours kBackupsEvery{1};
 constexpr std::chrono::minutes kPurgeEvery{1};
-constexpr uint64_t kDayMs = 86'400'000;
 constexpr uint64_t kHourMs = 3'600'000;
 
 constexpr char kMigrationPage[] = "migrating.md#when-something-dies";
@@ -161,35 +161,45 @@ Findings FindOldBackups(const BackupConfig& to, const shardops::FleetOptions& op
 /// Purges all datasets that lie on the fleet once a day. Used by one thread.
 class PurgeCheck {
  public:
-  PurgeCheck(std::shared_ptr<LazyStore> store, const shardops::FleetOptions& fleet, uint64_t hour)
-      : store_(std::move(store)), read_datasets_(fleet.open_catalog()), hour_(hour) {}
+  PurgeCheck(std::shared_ptr<LazyStore> store, shardops::FleetOptions fleet, uint64_t hour)
+      : store_(std::move(store)),
+        fleet_(std::move(fleet)),
+        read_datasets_(fleet_.open_catalog()),
+        hour_(hour) {}
 
   Findings Find(const std::atomic<bool>& active) {
-    const uint64_t now_ms = WallClockMs();
-    const uint64_t day = now_ms / kDayMs;
-    // A leader that begins later in the day leaves the day to the one before.
-    if (now_ms % kDayMs / kHourMs != hour_ || day == done_day_) return findings_;
-    findings_.clear();
-    if (auto status = PurgeAll(active); !status.ok()) {
-      // Tried again until the hour is over, and an alarm until the next day's purge.
-      findings_ = {{"purge", "could not be made: " + std::string(status.message()), kPurgePage}};
-    } else if (active) {
-      done_day_ = day;
+    shardops::FleetSession session(fleet_, /*who=*/"", /*report=*/nullptr);
+    ZooKeeper& zookeeper = (*session).zookeeper;
+    auto record = operate::LoadPurge(zookeeper, fleet_.root, WallClockMs());
+    if (!record.ok()) return record.status();
+    if (operate::IsPurgeDue(*record, hour_, WallClockMs())) {
+      if (auto status = PurgeAll(active, zookeeper, *record); !status.ok()) return status;
     }
-    return findings_;
+    std::vector<Finding> findings = findings_;
+    if (auto backlog = operate::FindBacklog(*record, WallClockMs())) findings.push_back(*std::move(backlog));
+    return findings;
   }
 
  private:
-  absl::Status PurgeAll(const std::atomic<bool>& active) {
+  /// Begins a purge, which fails only if nothing can be purged now: then it is tried again. A dataset that
+  /// could not be purged is an alarm until the next day's purge.
+  absl::Status PurgeAll(const std::atomic<bool>& active, ZooKeeper& zookeeper, operate::PurgeRecord& record) {
     const auto router = store_->Get();
     if (!router.ok()) return router.status();
     const auto datasets = read_datasets_();
     if (!datasets.ok()) return datasets.status();
+    const uint64_t before_ms = record.begun_ms;
+    record.begun_ms = WallClockMs();
+    if (auto status = operate::SavePurge(zookeeper, fleet_.root, record); !status.ok()) return status;
+    findings_.clear();
     for (const DatasetSpec& dataset : *datasets) {
       if (!active) break;
       if (dataset.shape == Shape::kRows) Purge(**router, dataset.name, active);
     }
-    return absl::OkStatus();
+    // Whoever leads next begins it anew.
+    if (!active) record.begun_ms = before_ms;
+    if (active && findings_.empty()) record.complete_ms = record.begun_ms;
+    return operate::SavePurge(zookeeper, fleet_.root, record);
   }
 
   void Purge(Router& router, const std::string& dataset, const std::atomic<bool>& active) {
@@ -204,9 +214,9 @@ class PurgeCheck {
   }
 
   const std::shared_ptr<LazyStore> store_;
+  const shardops::FleetOptions fleet_;
   const shardops::ReadDatasets read_datasets_;
   const uint64_t hour_;
-  uint64_t done_day_ = 0;
   std::vector<Finding> findings_;
 };
 
