@@ -9,7 +9,9 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "base/clock.h"
 #include "operate/checks.h"
+#include "operate/purge_record.h"
 #include "tests/shardops/pair.h"
 #include "tests/support/eventually.h"
 #include "tests/support/processes.h"
@@ -116,6 +118,28 @@ TEST_F(OperateCommandsTest, TheProcessSaysWhatItSeesAndEndsWhenItIsTold) {
   const Output after = Kv({"operate", "status"});
   EXPECT_EQ(after.code, 1);
   EXPECT_THAT(after.err, HasSubstr("no process of kv operate leads"));
+}
+
+TEST_F(OperateCommandsTest, APurgeThatNobodyMadeInItsHourIsMadeLater) {
+  Configure({{"look_ms", 200}, {"purge_hour", 0}});
+  ASSERT_EQ(Kv({"shards", "init"}).code, 0);
+  ASSERT_EQ(Kv({"dataset", "create", "events", "--ttl-ms", "1000"}).code, 0);
+  ASSERT_EQ(Kv({"put", "events", "row", "c=v", "--timestamp", "1700000000000"}).code, 0);
+  ZooKeeper& zookeeper = pair_.fleet().zookeeper;
+  const std::string root = pair_.fleet().root;
+  ASSERT_OK(operate::LoadPurge(zookeeper, root, 1));  // in 1970
+  EXPECT_TRUE(operate::FindBacklog(*operate::LoadPurge(zookeeper, root, 1), WallClockMs()).has_value());
+
+  const pid_t process =
+      ForkProgram({KV_PROGRAM, "--config", config_, "operate"}, (dir_.path() / "out").string());
+  EXPECT_TRUE(Eventually([&] {
+    const auto record = operate::LoadPurge(zookeeper, root, 1);
+    return record.ok() && record->complete_ms > 1 && record->complete_ms == record->begun_ms;
+  }));
+  ::kill(process, SIGTERM);
+  EXPECT_EQ(Wait(process).code, 0);
+  const Output again = Kv({"purge", "events", "--json"});
+  EXPECT_EQ(Json::parse(again.out).at("expired_cells"), 0) << "the cell is gone";
 }
 
 TEST_F(OperateCommandsTest, MistakesInTheConfigurationAreNamed) {

@@ -9,7 +9,9 @@
 namespace kvstore::testing {
 namespace {
 
+using operate::LoadPurge;
 using operate::PurgeRecord;
+using operate::SavePurge;
 using ::testing::HasSubstr;
 
 constexpr uint64_t kHourMs = 3'600'000;
@@ -41,7 +43,7 @@ TEST(PurgeRecord, ABacklogIsToldAfterTwoDays) {
 
 TEST(PurgeRecord, ALeaderKnowsWhatTheOneBeforeHasDone) {
   ZooKeeperServer server;
-  ZooKeeper zookeeper({.servers = server.address()});
+  ZooKeeper zookeeper({.servers = server.address()}, nullptr);
   const auto first = LoadPurge(zookeeper, "/kvstore", kDay);
   ASSERT_OK(first);
   EXPECT_FALSE(IsPurgeDue(*first, 0, kDay)) << "the first purge waits for its hour";
