@@ -5,6 +5,7 @@
 #include <exception>
 #include <utility>
 
+#include "shardops/notes.h"
 #include "shardops/promote.h"
 
 namespace kvstore::operate {
@@ -72,8 +73,21 @@ void Repairs::HandleMaster(Leader& leader, const HostReport& report, const PairR
     if (IsDue(report.host))
       Complete(leader, report.pair, /*open=*/true, report.host, "take writes, which a leader has begun");
   } else if (WasRestarted(report) && IsDue(report.host)) {
-    Complete(leader, report.pair, /*open=*/true, report.host, "take writes again after its restart");
+    OpenRestarted(leader, report);
   }
+}
+
+void Repairs::OpenRestarted(Leader& leader, const HostReport& report) {
+  // Somebody may have fenced it, and started it again, since it was inspected last.
+  const auto note = shardops::LoadNote(leader.fleet, report.host);
+  if (!note.ok()) return;
+  if (const std::string by = shardops::FencedBy(*note); !by.empty()) {
+    failed_[report.host] = fmt::format(
+        "was started again, and stays read-only since it was fenced by {}: kv shards promote {} opens it", by,
+        report.host.ToString());
+    return;
+  }
+  Complete(leader, report.pair, /*open=*/true, report.host, "take writes again after its restart");
 }
 
 void Repairs::FenceReplaced(Leader& leader, const HostReport& report) {

@@ -34,6 +34,8 @@ class Repairs {
   /// Whether a master that is read-only took writes when this process saw it last, and was started again
   /// since.
   bool WasRestarted(const shardops::HostReport& report);
+  /// Opens a master that was restarted, unless somebody has fenced it.
+  void OpenRestarted(Leader& leader, const shardops::HostReport& report);
   /// Deals with a slave that was the master before kv operate has replaced it.
   ///
   /// master  The report about its master; null if there is none.

@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "base/clock.h"
+#include "base/process.h"
 #include "json/json_text.h"
 #include "shardmap/nodes.h"
 
@@ -18,6 +20,8 @@ constexpr char kCopy[] = "copy";
 /// The field of a note for shards of which moves that were given up have left copies on the host:
 /// [{"mod": true, "first": 0, "last": 3}, ...].
 constexpr char kLeft[] = "left";
+/// The field of a note for who has fenced the host: {"by": "ann@ops1, process 4711", "at_ms"}.
+constexpr char kFenced[] = "fenced";
 
 /// How often a change is tried, since others may change the note at the same moment.
 constexpr int kAttempts = 5;
@@ -39,6 +43,21 @@ absl::Status Change(FleetOperator& fleet, const Held& held, const Host& host, co
     absl::Status status = fleet.ledger->Change(
         held, {{ZooKeeperStep::Kind::kSet, HostPath(fleet.root, host), TextOf(note->json), *note->version}});
     if (!absl::IsFailedPrecondition(status) || attempt == kAttempts) return status;
+  }
+}
+
+/// The same for what holds whoever has claims: no operation is under way.
+template <typename Edit>
+absl::Status ChangeUnclaimed(FleetOperator& fleet, const Host& host, const Edit& edit) {
+  for (int attempt = 1;; ++attempt) {
+    auto note = LoadNote(fleet, host);
+    if (!note.ok()) return note.status();
+    if (!edit(note->json)) return absl::OkStatus();
+    const std::string path = HostPath(fleet.root, host);
+    const absl::Status status = note->version ? fleet.zookeeper.Set(path, TextOf(note->json), *note->version)
+                                              : fleet.zookeeper.Create(path, TextOf(note->json));
+    const bool crossed = absl::IsFailedPrecondition(status) || absl::IsAlreadyExists(status);
+    if (!crossed || attempt == kAttempts) return status;
   }
 }
 
@@ -80,7 +99,7 @@ absl::Status WriteNote(FleetOperator& fleet, const Host& host, const Json& note,
   auto next = before != nullptr ? *before : LoadNote(fleet, host);
   if (!next.ok()) return next.status();
   const Json before_json = std::exchange(next->json, note);
-  for (const char* const kept : {kCopy, kLeft}) {
+  for (const char* const kept : {kCopy, kLeft, kFenced}) {
     next->json.erase(kept);
     if (before_json.contains(kept)) next->json[kept] = before_json[kept];
   }
@@ -149,6 +168,29 @@ absl::Status ForgetLeftCopies(FleetOperator& fleet, const Held& held, const Host
     }
     return true;
   });
+}
+
+absl::Status RecordFenced(FleetOperator& fleet, const Host& host) {
+  return ChangeUnclaimed(fleet, host, [&](Json& note) {
+    note[kFenced] = {{"by", fleet.who.empty() ? ProcessName() : fleet.who}, {"at_ms", WallClockMs()}};
+    return true;
+  });
+}
+
+absl::Status ForgetFenced(FleetOperator& fleet, const Host& host) {
+  return ChangeUnclaimed(fleet, host, [](Json& note) { return note.erase(kFenced) > 0; });
+}
+
+std::string FencedBy(const Note& note) {
+  const auto fenced = note.json.find(kFenced);
+  if (fenced == note.json.end()) return "";
+  const auto by = fenced->is_object() ? fenced->find("by") : fenced->end();
+  return by != fenced->end() && by->is_string() ? by->get<std::string>() : "somebody";
+}
+
+Note WithoutFenced(Note note) {
+  note.json.erase(kFenced);
+  return note;
 }
 
 }  // namespace kvstore::shardops

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -24,8 +25,8 @@ absl::StatusOr<Note> LoadNote(FleetOperator& fleet, const Host& host);
 /// Returns the JSON of the note about a host; an empty object if there is none or it cannot be read.
 nlohmann::json NoteOrEmpty(FleetOperator& fleet, const Host& host);
 
-/// Replaces the note about a host, all but its mark of an unfinished copy (BeginCopy) and the copies that
-/// were left there (RecordLeftCopies).
+/// Replaces the note about a host, all but its mark of an unfinished copy (BeginCopy), the copies that were
+/// left there (RecordLeftCopies), and who has fenced it (RecordFenced).
 ///
 /// before  The note on which the caller has decided. FAILED_PRECONDITION, and nothing is written, if the note
 ///         has changed since. If null, the note is replaced whatever it says.
@@ -53,5 +54,15 @@ std::vector<MoveRange> LeftCopies(FleetOperator& fleet, const Host& host);
 /// which has found none of them there. ABORTED if the operation `held` is not held any more.
 absl::Status ForgetLeftCopies(FleetOperator& fleet, const Held& held, const Host& host,
                               const MoveRange& shards);
+
+/// Records in the note that whoever operates the fleet has fenced a host, and that nobody is to open it of
+/// his own accord, also not when it was started again. UNAVAILABLE if the note cannot be written.
+absl::Status RecordFenced(FleetOperator& fleet, const Host& host);
+/// Removes that from the note: the host takes writes again.
+absl::Status ForgetFenced(FleetOperator& fleet, const Host& host);
+/// Returns who has fenced a host, by its note; empty if nobody has since it took writes.
+std::string FencedBy(const Note& note);
+/// Returns the note without that.
+Note WithoutFenced(Note note);
 
 }  // namespace kvstore::shardops

@@ -7,6 +7,7 @@
 
 #include "shardops/map_history.h"
 #include "shardops/move_record.h"
+#include "shardops/notes.h"
 #include "shardops/promoter.h"
 
 namespace kvstore::shardops {
@@ -93,7 +94,16 @@ absl::StatusOr<Promotion> Promote(FleetOperator& fleet, const Host& host, const 
 absl::StatusOr<uint64_t> Fence(FleetOperator& fleet, const Host& host) {
   auto admin = HostAdmin::Open(host, fleet.access);
   if (!admin.ok()) return admin.status();
-  return StopClients(**admin);
+  const auto ended = StopClients(**admin);
+  if (!ended.ok()) return ended;
+  // Behind the fence: until then an inspection may find that it takes writes.
+  if (auto status = RecordFenced(fleet, host); !status.ok()) {
+    fleet.report(
+        fmt::format("{}: that it was fenced cannot be written down, so kv operate may open it when it is "
+                    "started again: {}",
+                    host.ToString(), std::string(status.message())));
+  }
+  return ended;
 }
 
 absl::StatusOr<uint64_t> FenceSlave(FleetOperator& fleet, const Pair& pair) {

@@ -295,6 +295,7 @@ absl::StatusOr<Promotion> Promoter::Complete() {
     if (auto status = held_.Check(); !status.ok()) return status;
     if (auto status = (*master)->BecomeMaster(); !status.ok()) return status;
     if (auto status = (*master)->AllowWrites(); !status.ok()) return status;
+    ForgetFenced(fleet_, host()).IgnoreError();
     fleet_.report(host().ToString() + " takes writes");
   }
   Reached("promote.opened");
@@ -415,6 +416,7 @@ absl::Status Promoter::TakeOver(HostAdmin& slave) {
   if (auto status = Publish(); !status.ok()) return stuck(status);
   Reached("promote.published");
   if (auto status = slave.AllowWrites(); !status.ok()) return stuck(status);
+  ForgetFenced(fleet_, slave.host()).IgnoreError();
   return absl::OkStatus();
 }
 

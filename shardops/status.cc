@@ -256,10 +256,12 @@ void Arrange(std::vector<HostReport>& reports, const std::map<Host, std::string>
 
 /// Records a master's state in its note (remember.h).
 ///
-/// before  The note from before the master was asked: if another command has changed it since, that one's
+/// loaded  The note from before the master was asked: if another command has changed it since, that one's
 /// stays.
 void SaveMasterNote(FleetOperator& fleet, const std::vector<HostReport>& all, const HostReport& master,
-                    const Note& before) {
+                    const Note& loaded) {
+  // Whoever has fenced it, somebody has opened it since.
+  const Note before = master.state->read_only ? loaded : WithoutFenced(loaded);
   if (!master.state->semi_sync_active) {
     if (!master.state->read_only)
       RecordCommitsWithoutSlave(fleet, master.host, master.state->gtid, &before).IgnoreError();

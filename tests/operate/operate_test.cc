@@ -10,6 +10,7 @@
 
 #include "operate/dead_masters.h"
 #include "operate/switch.h"
+#include "shardops/notes.h"
 #include "shardops/promote.h"
 #include "shardops/status.h"
 #include "tests/blobstore/hostile_http.h"
@@ -164,6 +165,30 @@ TEST_F(OperateTest, AMasterThatAPersonHasFencedAndStartedAgainStaysFenced) {
   EXPECT_TRUE(fleet_.AwaitAlarm("acknowledges commits without its slave"));
   EXPECT_FALSE(fleet_.HasEvent("act", "take writes"));
   EXPECT_EQ(fleet_.pair().a().Run("SELECT @@read_only"), "1\n");
+}
+
+/// Between two inspections nobody has seen it read-only: only its note tells.
+TEST_F(OperateTest, AMasterThatAPersonHasFencedAndStartedAgainAtOnceStaysFenced) {
+  fleet_.SwitchOn();
+  fleet_.StartTwo();
+  EXPECT_TRUE(fleet_.Put(1));
+  // A server says when it was started in whole seconds.
+  EXPECT_TRUE(Eventually([&] {
+    return fleet_.pair().a().Run(
+               "SELECT variable_value >= 8 FROM information_schema.global_status WHERE "
+               "variable_name = 'UPTIME'") == "1\n";
+  }));
+  ASSERT_OK(shardops::Fence(fleet_.pair().fleet(), fleet_.pair().host_a()));
+  fleet_.pair().a().Kill();
+  fleet_.pair().a().Start();
+  EXPECT_TRUE(fleet_.AwaitAlarm("is a master by the map, and read-only"));
+  EXPECT_FALSE(fleet_.HasEvent("act", "take writes"));
+  EXPECT_EQ(fleet_.pair().a().Run("SELECT @@read_only"), "1\n");
+  // Whoever opens it ends that.
+  ASSERT_OK(shardops::Promote(fleet_.pair().fleet(), fleet_.pair().host_a(), {}));
+  const auto note = shardops::LoadNote(fleet_.pair().fleet(), fleet_.pair().host_a());
+  ASSERT_OK(note);
+  EXPECT_EQ(shardops::FencedBy(*note), "");
 }
 
 /// A leader that dies between the map and the last step leaves a pair without a master that takes writes.
