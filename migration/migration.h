@@ -61,10 +61,11 @@ class Migration {
   /// continues it.
   void Cancel();
 
-  // Requests of operators. They are recorded when a call returns OK, and carried out later by the worker.
-  // `who` stands in the record's events. Callers check by CheckCommand that a request is possible; those that
-  // set Record::wanted check it again, and fail with FAILED_PRECONDITION. While the catalog does not answer
-  // they end with the limits of the thread's call (call_scope.h), and the record stays as it was.
+  // Requests of operators (migration_requests.cc). They are recorded when a call returns OK, and carried out
+  // later by the worker. `who` stands in the record's events. Callers check by CheckCommand that a request is
+  // possible; those that set Record::wanted check it again, and fail with FAILED_PRECONDITION. While the
+  // catalog does not answer they end with the limits of the thread's call (call_scope.h), and the record
+  // stays as it was.
 
   absl::Status Request(Wanted wanted, std::string who);
   absl::Status Pause(bool paused, std::string who);
@@ -113,9 +114,6 @@ class Migration {
   ///
   /// same_truth  The hosts of the truth are those of the last comparison that found both sides the same.
   bool CanProceedAlone(const EndpointStatus& truth, bool same_truth) const;
-  /// Whether the hosts of one side, the truth or the copy, are those of the last comparison that found both
-  /// sides the same. Asks them; false if they cannot be asked.
-  bool IsUnchangedSinceVerified(bool of_truth);
   /// Takes over a cutover that had opened the other side everywhere, or had found it complete, when the side
   /// that it leaves was lost.
   absl::Status TakeOverOpenedCutover(const EndpointStatus& opened);
@@ -142,6 +140,21 @@ class Migration {
   absl::Status CheckSidesFitNow();
   /// Brings both sides to the states that they have between two steps. Needs the epoch on both.
   absl::Status ReassertSides();
+  /// Whether the record belongs to another worker, or is gone. False if that cannot be found out.
+  bool WasOvertaken();
+  /// Ends a migration whose dataset is gone, or has been replaced by another one of the same name. Only
+  /// possible before it has changed anything.
+  absl::Status EndOrphan();
+  /// Ends the migration without the side that an operator has given up (Record::gone).
+  absl::Status EndWithoutGoneSide();
+  void NewCopier(Shape shape);
+
+  // ---- boot IDs: whether a host was restarted or replaced (migration_boot_ids.cc) ----
+
+  /// The boot IDs of both sides, "SOURCE|TARGET".
+  static absl::StatusOr<std::string> BootIdsOf(MigrationControl& source, MigrationControl& target);
+  /// Splits what BootIdsOf returned into the source's and the target's boot ID.
+  static std::pair<std::string_view, std::string_view> SplitBootIds(std::string_view boots);
   /// Sets boot_ids_ to what both sides report now.
   absl::Status ReadBootIds();
   void UpdateTruthBootId();
@@ -153,14 +166,12 @@ class Migration {
   absl::Status CheckTruth();
   /// Whether partitions appeared, or a host was restarted or replaced, since this worker took over.
   absl::StatusOr<bool> HasChanged();
-  /// Whether the record belongs to another worker, or is gone. False if that cannot be found out.
-  bool WasOvertaken();
-  /// Ends a migration whose dataset is gone, or has been replaced by another one of the same name. Only
-  /// possible before it has changed anything.
-  absl::Status EndOrphan();
-  /// Ends the migration without the side that an operator has given up (Record::gone).
-  absl::Status EndWithoutGoneSide();
-  void NewCopier(Shape shape);
+  /// Whether the hosts of one side, the truth or the copy, are those of the last comparison that found both
+  /// sides the same. Asks them; false if they cannot be asked.
+  bool IsUnchangedSinceVerified(bool of_truth);
+  /// Returns to the verify phase if `boots` are not those of the last comparison that found both sides the
+  /// same. Returns whether it did.
+  absl::StatusOr<bool> VerifyAgain(const std::string& boots);
 
   // ---- phases ----
 
@@ -240,13 +251,6 @@ class Migration {
 
   MigrationEndpoint& truth() { return on_target_ ? *target_ : *source_; }
   MigrationEndpoint& copy() { return on_target_ ? *source_ : *target_; }
-  /// The boot IDs of both sides, "SOURCE|TARGET".
-  static absl::StatusOr<std::string> BootIdsOf(MigrationControl& source, MigrationControl& target);
-  /// Splits what BootIdsOf returned into the source's and the target's boot ID.
-  static std::pair<std::string_view, std::string_view> SplitBootIds(std::string_view boots);
-  /// Returns to the verify phase if `boots` are not those of the last comparison that found both sides the
-  /// same. Returns whether it did.
-  absl::StatusOr<bool> VerifyAgain(const std::string& boots);
   /// The phase in which the copy is only kept current.
   Phase RestingPhase() const { return on_target_ ? Phase::kReversible : Phase::kReady; }
 

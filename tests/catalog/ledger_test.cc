@@ -7,10 +7,8 @@
 
 #include <array>
 #include <atomic>
-#include <csignal>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -18,40 +16,15 @@
 #include "base/process.h"
 #include "catalog/ledger_json.h"
 #include "catalog/zookeeper_ledger.h"
+#include "tests/catalog/ledger_fixture.h"
 #include "tests/support/eventually.h"
 #include "tests/support/status_matchers.h"
-#include "tests/support/tcp_proxy.h"
-#include "tests/support/zookeeper_server.h"
 
 namespace kvstore {
 namespace {
 
 using testing::Eventually;
 using testing::FailsWith;
-using testing::TcpProxy;
-using testing::ZooKeeperServer;
-
-constexpr auto kRefused = absl::StatusCode::kFailedPrecondition;
-constexpr auto kShared = ClaimMode::kShared;
-constexpr auto kUpdate = ClaimMode::kUpdate;
-constexpr auto kExclusive = ClaimMode::kExclusive;
-
-ZooKeeperServer& Server() {
-  static ZooKeeperServer server;
-  return server;
-}
-
-ZooKeeperOptions Options(const std::string& servers) {
-  return {.servers = servers, .session_timeout_ms = 4'000, .call_timeout_ms = 2'000};
-}
-
-Operation Of(const std::string& what, std::vector<Claim> claims) {
-  return {.what = what, .claims = std::move(claims)};
-}
-
-Operation Lasting(const std::string& what, std::vector<Claim> claims) {
-  return {.what = what, .lasting = true, .go_on = "kv give it up", .claims = std::move(claims)};
-}
 
 // ---- claims ----
 
@@ -306,209 +279,6 @@ TEST_P(LedgerTest, ThreadsThatBeginTheSameAreAtItOneAfterTheOther) {
   EXPECT_EQ(done, kThreads * kRounds);
   EXPECT_EQ(crossed, 0);
   EXPECT_TRUE(one().List()->empty());
-}
-
-// ---- in ZooKeeper ----
-
-class ZooKeeperLedgerTest : public ::testing::Test {
- protected:
-  const std::string root_ =
-      std::string("/") + ::testing::UnitTest::GetInstance()->current_test_info()->name();
-};
-
-TEST_F(ZooKeeperLedgerTest, WhoLosesItsSessionLosesItsClaimsAndPublishesNothing) {
-  TcpProxy proxy(Server().port());
-  ZooKeeper paused({.servers = proxy.address(), .session_timeout_ms = 1'000, .call_timeout_ms = 500},
-                   nullptr);
-  ZooKeeper other(Options(Server().address()), nullptr);
-  ZooKeeperLedger one(paused, root_);
-  ZooKeeperLedger two(other, root_);
-  ASSERT_OK(other.Create(root_ + "/map", "before"));
-  const auto publish = [&](ZooKeeperLedger& ledger, const Held& hold, const std::string& text) {
-    return ledger.Change(hold, {{.kind = ZooKeeperStep::Kind::kSet, .path = root_ + "/map", .data = text}});
-  };
-  const Operation open = Of("open", {Claim::Shards(false, 4, 7, kExclusive)});
-  ASSERT_OK_AND_ASSIGN(const Held first, one.Begin(open));
-  ASSERT_OK_AND_ASSIGN(const Held lasting,
-                       one.Begin(Lasting("move", {Claim::Homes(false, 0, 3, kExclusive)})));
-  EXPECT_OK(publish(one, first, "one"));
-  proxy.Cut();
-  EXPECT_TRUE(Eventually([&] { return two.List()->size() == 1; }));
-  ASSERT_OK_AND_ASSIGN(const Held second, two.Begin(open));
-  EXPECT_OK(publish(two, second, "two"));
-  proxy.Mend();
-  // The process that slept wakes up, and continues.
-  absl::Status late;
-  EXPECT_TRUE(Eventually([&] { return !absl::IsUnavailable(late = publish(one, first, "late")); }));
-  EXPECT_THAT(late, FailsWith(absl::StatusCode::kAborted, "is not held any more"));
-  EXPECT_EQ(other.Get(root_ + "/map", false)->data, "two");
-  EXPECT_THAT(first.Check(), FailsWith(absl::StatusCode::kAborted, ""));
-  EXPECT_OK(publish(one, lasting, "moved")) << "lasting ones outlive sessions";
-  ASSERT_OK_AND_ASSIGN(const Held over, two.Begin(Lasting("move", {Claim::Homes(false, 0, 3, kExclusive)})));
-  EXPECT_THAT(publish(one, lasting, "late"), FailsWith(absl::StatusCode::kAborted, "is not held any more"));
-  EXPECT_OK(publish(two, over, "moved on"));
-  EXPECT_THAT(one.Begin(open), FailsWith(kRefused, "'open'"));
-}
-
-TEST_F(ZooKeeperLedgerTest, AnEndThatFailedIsMadeUpFor) {
-  TcpProxy proxy(Server().port());
-  ZooKeeperLedger one({.servers = proxy.address(), .session_timeout_ms = 20'000, .call_timeout_ms = 500},
-                      root_);
-  ZooKeeperLedger two(Options(Server().address()), root_);
-  ASSERT_OK_AND_ASSIGN(Held open, one.Begin(Of("open", {Claim::Shards(false, 4, 7, kExclusive)})));
-  proxy.Cut();
-  EXPECT_THAT(open.End(), FailsWith(absl::StatusCode::kUnavailable, ""));
-  proxy.Mend();
-  ASSERT_EQ(two.List()->size(), 1u);
-  EXPECT_TRUE(Eventually([&] {
-    one.RetryEnds();
-    return two.List()->empty();
-  }));
-}
-
-TEST_F(ZooKeeperLedgerTest, OfAProcessThatWasKilledNothingIsWaitedFor) {
-  ZooKeeper zookeeper(Options(Server().address()), nullptr);
-  ZooKeeperLedger ledger(zookeeper, root_);
-  ASSERT_OK_AND_ASSIGN(const Held hold, ledger.Begin(Of("open", {Claim::Shards(false, 4, 7, kExclusive)})));
-  // Stands for an operation that was begun by a process of this machine that has been killed since.
-  const std::string path = root_ + "/operations/" + hold.id();
-  Operation dead = ledger.List()->front();
-  dead.process += "0";
-  ASSERT_OK(zookeeper.Set(path, OperationToJson(dead).dump(), 0));
-  ZooKeeperLedger other(Options(Server().address()), root_);
-  EXPECT_OK(other.Begin(Of("open", {Claim::Shards(false, 4, 7, kExclusive)})).status());
-  EXPECT_THAT(hold.Check(), FailsWith(absl::StatusCode::kAborted, ""));
-}
-
-TEST_F(ZooKeeperLedgerTest, WhatANewerVersionHasBegunIsNotCrossed) {
-  ZooKeeper zookeeper(Options(Server().address()), nullptr);
-  ASSERT_OK(zookeeper.Create(root_ + "/operations/1234", R"({"what": "x", "claims": [{"planet": "mars"}]})"));
-  ZooKeeperLedger ledger(zookeeper, root_);
-  EXPECT_THAT(ledger.Begin(Of("drop", {Claim::Dataset("a", kExclusive)})),
-              FailsWith(kRefused, "an operation that this version cannot read"));
-  EXPECT_OK(ledger.Release("1234", /*force=*/true).status());
-  EXPECT_OK(ledger.Begin(Of("drop", {Claim::Dataset("a", kExclusive)})).status());
-}
-
-TEST_F(ZooKeeperLedgerTest, UsersOfZooKeeperShareIt) {
-  ZooKeeperOptions first = Options(Server().address());
-  first.auth = "operator:secret";
-  ZooKeeperLedger one(first, root_);
-  ZooKeeperLedger two(Options(Server().address()), root_);
-  ASSERT_OK_AND_ASSIGN(Held open, one.Begin(Of("open", {Claim::Shards(false, 4, 7, kExclusive)})));
-  ASSERT_OK(one.Begin(Lasting("move", {Claim::Homes(false, 0, 3, kExclusive)})).status());
-  EXPECT_THAT(two.Begin(Of("create", {Claim::Shards(false, 0, 9, kShared)})), FailsWith(kRefused, "'open'"));
-  ASSERT_OK_AND_ASSIGN(Held move, two.Begin(Lasting("move", {Claim::Homes(false, 0, 3, kExclusive)})));
-  EXPECT_TRUE(move.taken_over());
-  EXPECT_OK(move.End());
-  EXPECT_OK(two.Release(open.id(), /*force=*/true).status());
-  EXPECT_TRUE(one.List()->empty());
-}
-
-TEST_F(ZooKeeperLedgerTest, BeginningAndEndingIsARoundTripEach) {
-  ZooKeeperLedger ledger(Options(Server().address()), root_);
-  ASSERT_OK(ledger.Begin(Of("first", {Claim::Dataset("a", kExclusive)})).status());
-  ZooKeeper zookeeper(Options(Server().address()), nullptr);
-  for (int i = 0; i < 3; ++i) {
-    ASSERT_OK(ledger.Begin(Of("next", {Claim::Dataset("a", kExclusive)})).status());
-  }
-  // Each begin was counted once: none was retried on a version that was read again.
-  EXPECT_EQ(zookeeper.Get(root_ + "/operations", false)->version, 4);
-}
-
-// ---- JoinedLedger ----
-
-TEST(JoinedLedger, WhatTouchesShardsIsBegunInBoth) {
-  MemoryLedger own;
-  auto owned = std::make_unique<MemoryLedger>();
-  MemoryLedger& fleet = *owned;
-  JoinedLedger both(own, std::move(owned));
-  ASSERT_OK_AND_ASSIGN(Held create,
-                       both.Begin(Of("create", {Claim::Dataset("a", kExclusive),
-                                                Claim::Shards(true, 0, Claim::kLastShard, kShared)})));
-  ASSERT_OK_AND_ASSIGN(const Held drop, both.Begin(Of("drop", {Claim::Dataset("b", kExclusive)})));
-  EXPECT_EQ(own.List()->size(), 2u);
-  ASSERT_EQ(fleet.List()->size(), 1u);
-  EXPECT_EQ(both.List()->size(), 2u);
-  EXPECT_THAT(fleet.Begin(Of("open", {Claim::Shards(true, 4, 7, kExclusive)})),
-              FailsWith(kRefused, "'create'"));
-  EXPECT_OK(create.Check());
-  EXPECT_OK(fleet.Release(fleet.List()->front().id, true).status());
-  EXPECT_THAT(create.Check(), FailsWith(absl::StatusCode::kAborted, ""));
-  EXPECT_OK(create.End());
-  // An operation that the fleet's ledger refuses is not begun in the own one.
-  ASSERT_OK_AND_ASSIGN(const Held open, fleet.Begin(Of("open", {Claim::Shards(true, 4, 7, kExclusive)})));
-  EXPECT_THAT(both.Begin(Of("create", {Claim::Dataset("a", kExclusive), Claim::Shards(true, 0, 9, kShared)})),
-              FailsWith(kRefused, "'open'"));
-  EXPECT_EQ(own.List()->size(), 1u);
-}
-
-/// The ledger of a fleet whose ZooKeeper cannot be reached for a while; like a real one it keeps the claims.
-class CutOffLedger : public MemoryLedger {
- public:
-  absl::Status End(std::string_view id) override {
-    ++ends;
-    return away ? absl::UnavailableError("is away") : MemoryLedger::End(id);
-  }
-  bool away = false;
-  int ends = 0;
-};
-
-TEST(JoinedLedger, WhatCannotBeEndedThereIsEndedHereUnlessItLasts) {
-  MemoryLedger own;
-  auto owned = std::make_unique<CutOffLedger>();
-  CutOffLedger& fleet = *owned;
-  JoinedLedger both(own, std::move(owned));
-  ASSERT_OK_AND_ASSIGN(Held create, both.Begin(Of("create", {Claim::Shards(true, 0, 9, kShared)})));
-  ASSERT_OK_AND_ASSIGN(Held migrate, both.Begin(Lasting("migrate", {Claim::Shards(true, 0, 9, kShared)})));
-  ASSERT_OK(both.Begin(Lasting("here", {Claim::Dataset("a", kUpdate)})).status());
-  fleet.away = true;
-  EXPECT_THAT(create.End(), FailsWith(absl::StatusCode::kUnavailable, "is away"));
-  EXPECT_THAT(migrate.End(), FailsWith(absl::StatusCode::kUnavailable, "is away"));
-  EXPECT_EQ(fleet.ends, 2);
-  EXPECT_OK(both.EndLasting("here"));
-  EXPECT_EQ(fleet.ends, 2) << "it has no part there";
-  ASSERT_EQ(own.List()->size(), 1u);
-  EXPECT_EQ(own.List()->front().what, "migrate");
-  fleet.away = false;
-  EXPECT_OK(both.EndLasting("migrate"));
-  EXPECT_TRUE(own.List()->empty());
-  ASSERT_EQ(fleet.List()->size(), 1u);
-  EXPECT_EQ(fleet.List()->front().what, "create") << "which that ledger sees to";
-}
-
-TEST(JoinedLedger, ALastingOneOfAnotherProcessIsEndedInBoth) {
-  MemoryLedger own;
-  auto owned = std::make_unique<MemoryLedger>();
-  MemoryLedger& fleet = *owned;
-  JoinedLedger both(own, std::move(owned));
-  // The other process has a JoinedLedger of its own on the same two, and knows which parts belong together.
-  const Operation migrate = Lasting("migrate", {Claim::Shards(true, 0, 9, kShared)});
-  for (MemoryLedger* const one : {&own, &fleet}) ASSERT_OK(one->Begin(migrate));
-  EXPECT_OK(both.EndLasting("migrate"));
-  for (MemoryLedger* const one : {&own, &fleet}) EXPECT_TRUE(one->List()->empty());
-}
-
-TEST(JoinedLedger, ALastingOneIsTakenOverInBoth) {
-  MemoryLedger own;
-  auto owned = std::make_unique<MemoryLedger>();
-  MemoryLedger& fleet = *owned;
-  JoinedLedger both(own, std::move(owned));
-  const Operation migrate = Lasting("migrate", {Claim::Shards(true, 0, 9, kShared)});
-  ASSERT_OK_AND_ASSIGN(const Held first, both.Begin(migrate));
-  ASSERT_OK_AND_ASSIGN(const Held second, both.Begin(migrate));
-  EXPECT_TRUE(second.taken_over());
-  EXPECT_THAT(first.Check(), FailsWith(absl::StatusCode::kAborted, ""));
-  EXPECT_OK(second.Check());
-  EXPECT_EQ(both.List()->size(), 1u);
-  // After the fleet's ledger has refused, the operation is held as before, and both parts of it are found.
-  ASSERT_OK_AND_ASSIGN(Held move, fleet.Begin(Of("move", {Claim::Homes(true, 0, 3, kExclusive)})));
-  Operation more = migrate;
-  more.claims.push_back(Claim::Homes(true, 0, 3, kShared));
-  EXPECT_THAT(both.Begin(more), FailsWith(kRefused, "'move'"));
-  EXPECT_OK(both.EndLasting("migrate"));
-  EXPECT_EQ(fleet.List()->size(), 1u);
-  EXPECT_TRUE(own.List()->empty());
 }
 
 }  // namespace

@@ -2,9 +2,24 @@
 
 #include <gtest/gtest.h>
 
-/// Positions to which transactions are added.
+/// Positions that are compared, and to which transactions are added.
 namespace kvstore::shardops {
 namespace {
+
+TEST(Gtid, WhatIsMissingIsCountedByDomain) {
+  EXPECT_EQ(CountMissing("0-1-17", "0-1-17"), 0u);
+  EXPECT_EQ(CountMissing("0-2-20", "0-1-17"), 3u);
+  EXPECT_EQ(CountMissing("0-1-17", "0-2-20"), 0u);
+  EXPECT_EQ(CountMissing("0-1-5,1-4-3", "0-1-5"), 3u);
+  EXPECT_EQ(CountMissing("0-1-5", ""), 5u);
+  EXPECT_EQ(CountMissing("", "0-1-5"), 0u);
+  EXPECT_EQ(CountBeyond("0-1-12660", "0-1-12659,0-2-13335", false), 1u);
+  EXPECT_EQ(CountBeyond("0-2-13000", "0-1-12659,0-2-13335", false), 0u);
+  EXPECT_EQ(CountBeyond("0-3-5", "0-1-12659", false), 0u);
+  EXPECT_EQ(CountBeyond("0-3-5", "0-1-12659", true), 1u);
+  EXPECT_EQ(PositionOfOtherDomains("1-1-50,2-3-8,4-7-1", "2-3-9", 7), "1-1-50");
+  EXPECT_EQ(LatestOfEachDomain("0-1-5,1-4-3", "0-2-7,2-1-1"), "0-2-7,1-4-3,2-1-1");
+}
 
 TEST(GtidPosition, HasWhatWasAddedAndAllBeforeIt) {
   GtidPosition position("1-1-17,2-3-4");
