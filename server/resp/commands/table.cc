@@ -39,6 +39,18 @@ constexpr std::string_view kAdministration =
 constexpr std::string_view kGroups =
     "there are no groups of consumers; read a stream with XREVRANGE or XRANGE";
 
+constexpr std::string_view kBits = "there are no bitmaps; a value is read and written as a whole";
+constexpr std::string_view kParts = "read the value with GET, and look at the part in the client";
+constexpr std::string_view kRandom = "use HSCAN or ZSCAN, and choose in the client";
+constexpr std::string_view kSetPlaces =
+    "read the entries with ZRANGE or ZRANGEBYSCORE, and count in the client; ZCARD counts all of them";
+constexpr std::string_view kSetMembers = "members are numbers: their order is that of ZSCAN";
+constexpr std::string_view kSetTakes =
+    "read the entries with ZRANGE or ZRANGEBYSCORE, and remove them with ZREM, which tells how many were "
+    "there";
+constexpr std::string_view kSetAlgebra = "read each set with ZRANGE, and combine them in the client";
+constexpr std::string_view kShapes = "a dataset has one shape for all of its keys; use TYPE";
+
 struct Unsupported {
   std::string_view name;
   std::string_view instead;
@@ -123,6 +135,44 @@ constexpr std::array kUnsupported = {
     Unsupported{"getrange", "read the value with GET"},
     Unsupported{"incrbyfloat", "only whole numbers are added: INCRBY, HINCRBY"},
     Unsupported{"hincrbyfloat", "only whole numbers are added: INCRBY, HINCRBY"},
+    Unsupported{"hrandfield", kRandom},
+    Unsupported{"zrandmember", kRandom},
+    Unsupported{"setbit", kBits},
+    Unsupported{"getbit", kBits},
+    Unsupported{"bitcount", kBits},
+    Unsupported{"bitop", kBits},
+    Unsupported{"bitpos", kBits},
+    Unsupported{"bitfield", kBits},
+    Unsupported{"lcs", kParts},
+    Unsupported{"substr", kParts},
+    Unsupported{"zcount", kSetPlaces},
+    Unsupported{"zrank", kSetPlaces},
+    Unsupported{"zrevrank", kSetPlaces},
+    Unsupported{"zmscore", "use ZSCORE in a pipeline"},
+    Unsupported{"zlexcount", kSetMembers},
+    Unsupported{"zrangebylex", kSetMembers},
+    Unsupported{"zrevrangebylex", kSetMembers},
+    Unsupported{"zremrangebylex", kSetMembers},
+    Unsupported{"zpopmin", kSetTakes},
+    Unsupported{"zpopmax", kSetTakes},
+    Unsupported{"bzpopmin", kSetTakes},
+    Unsupported{"bzpopmax", kSetTakes},
+    Unsupported{"zmpop", kSetTakes},
+    Unsupported{"bzmpop", kSetTakes},
+    Unsupported{"zremrangebyrank", kSetTakes},
+    Unsupported{"zremrangebyscore", kSetTakes},
+    Unsupported{"zunion", kSetAlgebra},
+    Unsupported{"zunionstore", kSetAlgebra},
+    Unsupported{"zinter", kSetAlgebra},
+    Unsupported{"zinterstore", kSetAlgebra},
+    Unsupported{"zintercard", kSetAlgebra},
+    Unsupported{"zdiff", kSetAlgebra},
+    Unsupported{"zdiffstore", kSetAlgebra},
+    Unsupported{"zrangestore", kSetAlgebra},
+    Unsupported{"object", kShapes},
+    Unsupported{"dump", "a dataset is exported as a whole (docs/export.md)"},
+    Unsupported{"restore", "put the values with HSET, SET or XADD"},
+    Unsupported{"xsetid", "an entry's ID is its timestamp, which XADD can be given"},
     Unsupported{"zincrby", "a score is the sequence of an entry; set it with ZADD"},
     Unsupported{"flushall", "drop a dataset with kv dataset drop"},
     Unsupported{"flushdb", "drop a dataset with kv dataset drop"},

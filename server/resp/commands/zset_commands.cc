@@ -34,8 +34,9 @@ absl::Status ScoreError() {
       fmt::format("a score is the sequence of an entry, a whole number from 0 to {}", kMaxTimestamp));
 }
 
-/// Some clients write whole numbers as "1.7E12".
+/// Some clients write whole numbers as "1.7E12", or with a sign.
 std::optional<double> ParseDouble(std::string_view text) {
+  if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
   double number = 0;
   const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
   if (read.ec != std::errc() || read.ptr != text.data() + text.size() || std::isnan(number))
@@ -49,8 +50,12 @@ absl::StatusOr<uint64_t> ParseScore(std::string_view text) {
     return *whole;
   }
   const auto number = ParseDouble(text);
+  if (!number) {
+    return absl::InvalidArgumentError(
+        fmt::format("value is not a valid float; a score is a whole number from 0 to {}", kMaxTimestamp));
+  }
   // 2^63 itself is a double, and too large.
-  if (!number || *number < 0 || *number >= 0x1p63 || std::floor(*number) != *number) return ScoreError();
+  if (*number < 0 || *number >= 0x1p63 || std::floor(*number) != *number) return ScoreError();
   return static_cast<uint64_t>(*number);
 }
 

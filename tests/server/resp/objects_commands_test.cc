@@ -76,6 +76,8 @@ TEST_F(SortedSetTest, RangesOfScoresHaveOpenAndClosedEnds) {
   for (int i = 1; i <= 5; ++i) Do("ZADD links:1 " + std::to_string(10 * i) + " " + std::to_string(i));
   const std::vector<std::pair<std::string, std::string>> ranges = {
       {"-inf +inf", R"(["1", "2", "3", "4", "5"])"},
+      {"(-inf (+inf", R"(["1", "2", "3", "4", "5"])"},
+      {"+20 (+40", R"(["2", "3"])"},
       {"20 40", R"(["2", "3", "4"])"},
       {"(20 (40", R"(["3"])"},
       {"19.5 (40", R"(["2", "3"])"},
@@ -132,11 +134,16 @@ TEST_F(SortedSetTest, ScoresAndMembersAreWholeNumbers) {
   EXPECT_EQ(Do("ZSCORE links:1 5"), "\"1700000000000\"");
   EXPECT_EQ(Do("ZADD links:1 9223372036854775807 4611686018427387903"), "(1)");
   EXPECT_EQ(Do("ZSCORE links:1 4611686018427387903"), "\"9223372036854775807\"");
-  for (const char* pair : {"1.5 1", "-1 1", "nan 1", "inf 1", "abc 1", "9223372036854775808 1", "1e19 1"})
+  EXPECT_EQ(Do("ZADD links:1 +7 6"), "(1)");
+  EXPECT_EQ(Do("ZSCORE links:1 6"), "\"7\"");
+  for (const char* pair : {"1.5 1", "-1 1", "inf 1", "+inf 1", "9223372036854775808 1", "1e19 1"})
     EXPECT_THAT(Do("ZADD links:1 " + std::string(pair)), HasSubstr("-ERR a score is the sequence")) << pair;
+  for (const char* pair : {"nan 1", "abc 1", "5x 1", "+-5 1", "++5 1", "+ 1"})
+    EXPECT_THAT(Do("ZADD links:1 " + std::string(pair)), HasSubstr("-ERR value is not a valid float"))
+        << pair;
   for (const char* pair : {"1 abc", "1 -1", "1 4611686018427387904"})
     EXPECT_THAT(Do("ZADD links:1 " + std::string(pair)), HasSubstr("-ERR a member is an ID")) << pair;
-  EXPECT_THAT(Do("ZADD links:1 5 50 x 60"), HasSubstr("-ERR a score"));
+  EXPECT_THAT(Do("ZADD links:1 5 50 x 60"), HasSubstr("-ERR value is not a valid float"));
   EXPECT_EQ(Do("ZSCORE links:1 50"), "nil") << "nothing is added if a pair is wrong";
   for (const char* flag : {"NX", "XX", "GT", "LT", "CH", "INCR"})
     EXPECT_THAT(Do("ZADD links:1 " + std::string(flag) + " 1 1"), HasSubstr("are not supported")) << flag;
