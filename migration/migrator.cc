@@ -230,9 +230,22 @@ absl::StatusOr<Json> Migrator::List() {
 
 absl::Status Migrator::Start(const Options& options, bool resume) {
   // A command and ResumeAbandoned may both start the same migration.
-  const auto starting = start_mutex_.Acquire("the start of another migration");
+  const auto mutex = StartMutexOf(options.dataset);
+  const auto starting = mutex->Acquire("another command that starts or repairs this migration");
   if (!starting.ok()) return starting.status();
   return StartHere(options, resume);
+}
+
+std::shared_ptr<DeadlineMutex> Migrator::StartMutexOf(const std::string& dataset) {
+  const MutexLock lock(mutex_);
+  std::erase_if(start_mutexes_, [](const auto& one) { return one.second.expired(); });
+  std::weak_ptr<DeadlineMutex>& known = start_mutexes_[dataset];
+  auto mutex = known.lock();
+  if (mutex == nullptr) {
+    mutex = std::make_shared<DeadlineMutex>();
+    known = mutex;
+  }
+  return mutex;
 }
 
 absl::Status Migrator::StartHere(const Options& options, bool resume) {

@@ -90,7 +90,10 @@ class Migrator : public Migrations {
   ///
   /// resume  Not checked whether the command is possible: the caller has done that.
   absl::Status Start(const Options& options, bool resume);
-  /// Start for a caller that holds start_mutex_.
+  /// Returns the mutex that serialises what starts or repairs the migration of a dataset, both of which ask
+  /// the catalog; acquired before mutex_. It lives as long as somebody has it.
+  std::shared_ptr<DeadlineMutex> StartMutexOf(const std::string& dataset);
+  /// Start for a caller that holds the dataset's StartMutexOf.
   absl::Status StartHere(const Options& options, bool resume);
   /// Says how a migration stands; with `yes` also carries out what mends it, and lets a worker of this
   /// process go on (migrator_repair.cc). FAILED_PRECONDITION if another process works on it.
@@ -99,8 +102,8 @@ class Migrator : public Migrations {
   absl::StatusOr<migration::RepairFacts> GatherRepairFacts(const std::string& dataset);
   /// Ends the worker of this process between two steps, if there is one. UNAVAILABLE if it does not end.
   absl::Status StopHere(const std::string& dataset);
-  /// Carries out all steps but the last one, by which a worker goes on. The caller holds start_mutex_, and no
-  /// worker runs here.
+  /// Carries out all steps but the last one, by which a worker goes on. The caller holds the dataset's
+  /// StartMutexOf, and no worker runs here.
   absl::Status CarryOut(const migration::RepairFacts& facts, const migration::Diagnosis& diagnosis,
                         const Options& options);
   /// Carries out a command on a migration that exists; starts its thread first.
@@ -123,8 +126,8 @@ class Migrator : public Migrations {
   const migration::ThrottleTime time_;
   mutable Mutex mutex_;
   std::map<std::string, std::unique_ptr<Running>, std::less<>> running_ ABSL_GUARDED_BY(mutex_);
-  Mutex audit_mutex_;          // serialises appends to the audit file
-  DeadlineMutex start_mutex_;  // serialises Start, which asks the catalog; acquired before mutex_
+  std::map<std::string, std::weak_ptr<DeadlineMutex>> start_mutexes_ ABSL_GUARDED_BY(mutex_);
+  Mutex audit_mutex_;  // serialises appends to the audit file
   std::condition_variable stopped_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::condition_variable ended_;                 // notified when a thread has ended

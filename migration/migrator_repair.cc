@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/fail_point.h"
 #include "kvstore_api/call_scope.h"
 #include "migration/command_options.h"
 #include "migration/diagnosis.h"
@@ -199,8 +200,10 @@ absl::StatusOr<Json> Migrator::Repair(const Options& options) {
         facts->record.owner, dataset));
   };
   if (facts->runs_elsewhere) return elsewhere();
-  const auto starting = start_mutex_.Acquire("the start of another migration");
+  const auto mutex = StartMutexOf(dataset);
+  const auto starting = mutex->Acquire("another command that starts or repairs this migration");
   if (!starting.ok()) return starting.status();
+  Reached("repair.begun");
   const bool ran = FindRunning(dataset) != nullptr;
   if (auto status = StopHere(dataset); !status.ok()) return status;
   absl::Status status;

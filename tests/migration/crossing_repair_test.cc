@@ -1,5 +1,8 @@
+#include <chrono>
 #include <vector>
 
+#include "base/fail_point.h"
+#include "kvstore_api/call_scope.h"
 #include "tests/migration/crossing_fixture.h"
 
 /// kv migrate repair, on real sides.
@@ -57,6 +60,29 @@ TEST_F(RepairTest, LetsAWorkerGoOnWhereOneHasDied) {
   EXPECT_EQ(Mend(), std::vector<std::string>{"resume"});
   EXPECT_TRUE(Eventually([&] { return Look()["findings"].empty(); })) << Look().dump(1);
   EXPECT_EQ(Count("row", 20), 20);
+}
+
+/// A repair waits for hosts that hang. Other migrations must not wait for it.
+TEST_F(RepairTest, HoldsUpNoCommandOnAnotherDataset) {
+  OpenCrossed("row", 20);
+  Open();
+  ASSERT_OK(store_->router().CreateDataset({.name = "other"}));
+  std::vector<absl::Status> told;
+  SetFailPointHook([&](std::string_view point) {
+    if (point != "repair.begun") return;
+    const CallScope scope(std::chrono::seconds(10));
+    told.push_back(store_->Try("create", "other", To("mysql")).status());
+    told.push_back(store_->Try("start", "other").status());
+    const CallScope shorter(std::chrono::milliseconds(1));
+    told.push_back(store_->Try("start", "events").status());
+  });
+  EXPECT_EQ(Mend(), std::vector<std::string>{"resume"});
+  SetFailPointHook(nullptr);
+  ASSERT_EQ(told.size(), 3u);
+  EXPECT_OK(told[0]);
+  EXPECT_OK(told[1]);
+  EXPECT_THAT(told[2], FailsWith(absl::StatusCode::kDeadlineExceeded, ""));
+  store_->Await("other", "ready");
 }
 
 TEST_F(RepairTest, MakesALostRecordAnewBeforeTheCutover) {
