@@ -8,6 +8,7 @@
 
 #include "assembly/backend_config.h"
 #include "bench/backup/backup_bench.h"
+#include "bench/commands/flood_command.h"
 #include "bench/commands/load_commands.h"
 #include "bench/commands/reports_command.h"
 #include "bench/export/export_bench.h"
@@ -310,6 +311,7 @@ void AddBenchCommands(CLI::App& app, Globals& globals) {
   app.add_subcommand("echo-server", "The bare service, for the measurement of a server")
       ->group("")
       ->callback([] { RunEchoServer(); });
+  AddFloodingProcess(app);
   AddRoutingBench(app, globals);
   cli::AddCompletionWordsCommand(app, "kv bench");
   app.footer("Example: kv bench rows");

@@ -12,13 +12,13 @@
 #include <vector>
 
 #include "assembly/backend_config.h"
+#include "bench/commands/flood_command.h"
 #include "bench/commands/load_report.h"
 #include "bench/harness/bench_store.h"
 #include "bench/harness/child.h"
 #include "bench/harness/folder.h"
 #include "bench/harness/report.h"
 #include "bench/rows/ycsb.h"
-#include "bench/sequences/flood_bench.h"
 #include "bench/sequences/sequences_bench.h"
 #include "bench/sequences/tenants_bench.h"
 #include "json/json.h"
@@ -102,22 +102,6 @@ std::string Where(const Globals& globals, bool served) {
   return "embedded";
 }
 
-/// Returns the fields with which all reports of loads begin.
-Json NewReport(const char* workload, std::string store, const LoadOptions& load) {
-  Report machine;
-  DescribeMachine(machine);
-  return {{"ok", true},
-          {"workload", workload},
-          {"store", std::move(store)},
-          {"threads", load.threads},
-          {"rate", load.rate},
-          {"warm_up_s", load.warm_up_s},
-          {"seconds", load.seconds},
-          {"rounds", load.rounds},
-          {"cores", machine.cores},
-          {"cpu", machine.cpu}};
-}
-
 void RunSequences(const Globals& globals, SequencesOptions options, bool served, bool by_resp,
                   const std::string& html) {
   if (by_resp && !globals.server.empty()) {
@@ -128,7 +112,7 @@ void RunSequences(const Globals& globals, SequencesOptions options, bool served,
   if (by_resp) options.resp_port = store.resp_port();
   const OpenOptions configured = globals.config.empty() ? OpenOptions() : globals.StoreOptions();
   const auto paths = OrFail(BenchSequences(*store, FindFleet(configured), options));
-  Json report = NewReport("sequences", Where(globals, served), options.load);
+  Json report = NewLoadReport("sequences", Where(globals, served), options.load);
   report["users"] = options.users;
   report["events"] = options.events;
   report["durability"] = std::string(Name(options.durability));
@@ -193,69 +177,11 @@ void AddSequences(CLI::App& group, Globals& globals) {
   });
 }
 
-/// A server on an embedded store in a temporary place, and connections of callers whom it tells apart.
-class ManyCallers {
- public:
-  /// limit  Calls a second of the first of them; 0: none of them has a limit.
-  ManyCallers(int callers, uint64_t limit) {
-    Json tokens = Json::array();
-    std::vector<std::string> secrets;
-    for (int i = 0; i < callers; ++i) {
-      std::vector<std::string> command = {"--json",  "token", fmt::format("caller{}", i),
-                                          "--right", "*",     "admin"};
-      if (i == 0 && limit > 0) {
-        command.insert(command.end(), {"--limit", "calls_per_s", std::to_string(limit)});
-      }
-      const Child made = OrFail(Child::Start("kv", command));
-      const Json answer = OrFail(ParseJson(made.first_line()));
-      secrets.push_back(answer["token"].get<std::string>());
-      tokens.push_back(answer["entry"]);
-    }
-    const std::filesystem::path file = folder_.path() / "tokens.json";
-    const std::filesystem::path config = folder_.path() / "kv.json";
-    std::ofstream(file) << Json{{"tokens", tokens}};
-    std::ofstream(config) << Json{{"data", (folder_.path() / "store").string()},
-                                  // A log would be part of what is measured, and of what is printed.
-                                  {"server", {{"tokens", file.string()}, {"slow_ms", 0}}}};
-    server_.emplace(
-        OrFail(Child::Start("kv", {"--config", config.string(), "serve", "--listen", "127.0.0.1:0"})));
-    const std::string& line = server_->first_line();
-    for (const std::string& secret : secrets) {
-      stores_.push_back(OrFail(Connect(line.substr(line.rfind(' ') + 1), {.token = secret})));
-    }
-  }
-  const std::vector<std::unique_ptr<KVStore>>& stores() const { return stores_; }
-
- private:
-  const Folder folder_ = OrFail(Folder::Make());
-  std::optional<Child> server_;  // in folder_
-  std::vector<std::unique_ptr<KVStore>> stores_;
-};
-
-void ShowFlood(const Globals& globals, const FloodOptions& options, uint64_t limit, const std::string& html) {
-  constexpr int kCallers = 4;
-  const ManyCallers callers(kCallers, limit);
-  const FloodResult result = OrFail(BenchFlood(callers.stores(), options));
-  Json report = NewReport("flood", "server", options.load);
-  report["callers"] = kCallers;
-  report["flood_threads"] = options.flood_threads;
-  report["limit"] = limit;
-  report["kept"] = result.kept;
-  report["tenants"] = Json::array();
-  for (const auto& [name, caller] :
-       {std::pair("others", &result.others), std::pair("flood", &result.first)}) {
-    report["tenants"].push_back(
-        {{"tenant", name}, {"alone", ToJson(caller->equal)}, {"together", ToJson(caller->flooded)}});
-  }
-  ShowLoad(report, globals.json, html);
-}
-
 void AddTenants(CLI::App& group, Globals& globals) {
   struct Arguments {
     TenantsOptions options;
     bool served = false;
-    int flood = 0;
-    uint64_t limit = 0;
+    FloodArguments flood;
     std::string html;
   };
   auto args = std::make_shared<Arguments>();
@@ -270,15 +196,7 @@ void AddTenants(CLI::App& group, Globals& globals) {
       ->delimiter(',')
       ->check(CLI::IsMember({"feed", "graph", "import", "scan"}));
   command->add_flag("--served", args->served, "Over loopback, with a server that is started for it");
-  command
-      ->add_option(
-          "--flood", args->flood,
-          "Instead, four callers of one server with tokens of their own, all reading small rows: what "
-          "three of them keep when the first has so many threads, and not --threads as each of them")
-      ->check(CLI::Range(1, 1024));
-  command
-      ->add_option("--limit", args->limit, "With --flood: the limit of the first caller, in calls a second")
-      ->check(CLI::Range(uint64_t{1}, uint64_t{1'000'000'000}));
+  AddFloodOptions(*command, args->flood);
   command->add_option("--users", args->options.users, "Users of the feed")
       ->check(CLI::Range(100, 100'000'000))
       ->capture_default_str();
@@ -289,15 +207,11 @@ void AddTenants(CLI::App& group, Globals& globals) {
   AddTo(*command, args->options.load, args->html);
   command->footer("Example: kv bench tenants --html report.html");
   command->callback([args, &globals] {
-    if (args->limit > 0 && args->flood == 0) WrongUsage("--limit needs --flood");
-    if (args->flood > 0) {
-      return ShowFlood(globals, {.flood_threads = args->flood, .load = args->options.load}, args->limit,
-                       args->html);
-    }
+    if (RunFlood(globals, args->flood, args->options.load, args->html)) return;
     BenchedStore store(globals, args->served);
     const TenantsOptions& options = args->options;
     const auto results = OrFail(BenchTenants(*store, options));
-    Json report = NewReport("tenants", Where(globals, args->served), options.load);
+    Json report = NewLoadReport("tenants", Where(globals, args->served), options.load);
     report["users"] = options.users;
     report["events"] = options.events;
     report["rows"] = options.rows;
@@ -333,7 +247,7 @@ void AddLoadCommands(CLI::App& group, Globals& globals) {
   ycsb->callback([options, html, &globals] {
     BenchedStore store(globals);
     const auto results = OrFail(BenchYcsb(*store, *options));
-    Json report = NewReport("ycsb", Where(globals, /*served=*/false), options->load);
+    Json report = NewLoadReport("ycsb", Where(globals, /*served=*/false), options->load);
     report["records"] = options->records;
     report["workloads"] = Json::array();
     for (const YcsbResult& result : results) {

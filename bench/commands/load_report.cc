@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "bench/harness/page.h"
+#include "bench/harness/report.h"
 #include "cli/command.h"
 #include "cli/escape.h"
 #include "cli/table.h"
@@ -81,8 +82,8 @@ void PrintTenants(const Json& report) {
 
 void PrintFlood(const Json& report) {
   const auto limit = report["limit"].get<uint64_t>();
-  cli::Print("{} callers; one floods with {} threads, {}; {}\n", report["callers"].get<int>(),
-             report["flood_threads"].get<int>(),
+  cli::Print("{} callers; one floods with {} threads{}, {}; {}\n", report["callers"].get<int>(),
+             report["flood_threads"].get<int>(), report["elsewhere"].get<bool>() ? " from elsewhere" : "",
              limit == 0 ? "without a limit" : fmt::format("at most {} calls a second", limit),
              Conditions(report));
   LoadTable table("CALLERS");
@@ -206,6 +207,21 @@ constexpr std::array<Form, 4> kForms = {{{"ycsb", PrintYcsb, YcsbPage},
                                          {"flood", PrintFlood, TenantsPage}}};
 
 }  // namespace
+
+Json NewLoadReport(const char* workload, std::string store, const LoadOptions& load) {
+  Report machine;
+  DescribeMachine(machine);
+  return {{"ok", true},
+          {"workload", workload},
+          {"store", std::move(store)},
+          {"threads", load.threads},
+          {"rate", load.rate},
+          {"warm_up_s", load.warm_up_s},
+          {"seconds", load.seconds},
+          {"rounds", load.rounds},
+          {"cores", machine.cores},
+          {"cpu", machine.cpu}};
+}
 
 void ShowLoad(const Json& report, bool json, const std::string& html) {
   const auto workload = report["workload"].get<std::string>();

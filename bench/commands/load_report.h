@@ -2,9 +2,15 @@
 
 #include <string>
 
+#include "bench/harness/load.h"
 #include "json/json.h"
 
 namespace kvstore::bench {
+
+/// Returns the fields with which all reports of loads begin.
+///
+/// store  Where the store is: "server", "as configured", "embedded".
+Json NewLoadReport(const char* workload, std::string store, const LoadOptions& load);
 
 /// Prints the report of a load (docs/json-lines.md) as a table, or as JSON.
 ///

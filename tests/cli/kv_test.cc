@@ -264,17 +264,23 @@ TEST_F(KvCommand, BenchSequencesComparesPeersThatSayTheSame) {
 }
 
 TEST_F(KvCommand, BenchTenantsFloodsAServerWithCallersOfItsOwn) {
-  const std::string out = Ok({"--json", "bench", "tenants", "--flood", "8", "--limit", "1000000", "--seconds",
-                              "0.1", "--warm-up", "0", "--rounds", "1", "--threads", "1"});
-  const auto report = nlohmann::json::parse(out);
-  EXPECT_EQ(report["callers"], 4);
-  EXPECT_EQ(report["flood_threads"], 8);
-  EXPECT_GT(report["kept"], 0);
-  ASSERT_EQ(report["tenants"].size(), 2u);
-  for (const auto& tenant : report["tenants"]) {
-    for (const char* const how : {"alone", "together"}) EXPECT_GT(tenant[how]["ops_s"], 0);
+  for (const bool elsewhere : {false, true}) {
+    std::vector<std::string> command = {"--json",  "bench",    "tenants",   "--flood",   "8",
+                                        "--limit", "1000000",  "--seconds", "0.1",       "--warm-up",
+                                        "0",       "--rounds", "1",         "--threads", "1"};
+    if (elsewhere) command.emplace_back("--elsewhere");
+    const auto report = nlohmann::json::parse(Ok(command));
+    EXPECT_EQ(report["callers"], 4);
+    EXPECT_EQ(report["flood_threads"], 8);
+    EXPECT_EQ(report["elsewhere"], elsewhere);
+    EXPECT_GT(report["kept"], 0);
+    ASSERT_EQ(report["tenants"].size(), 2u);
+    for (const auto& tenant : report["tenants"]) {
+      for (const char* const how : {"alone", "together"}) EXPECT_GT(tenant[how]["ops_s"], 0);
+    }
   }
   EXPECT_NE(Kv({"bench", "tenants", "--limit", "1"}).err.find("--limit needs --flood"), std::string::npos);
+  EXPECT_NE(Kv({"bench", "tenants", "--elsewhere"}).err.find("--elsewhere needs --flood"), std::string::npos);
 }
 
 TEST_F(KvCommand, BenchTenantsRunsEachAloneAndAllTogether) {
