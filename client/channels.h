@@ -1,5 +1,7 @@
 #pragma once
 
+#include <grpcpp/channel.h>
+
 #include <chrono>
 #include <memory>
 #include <string>
@@ -28,6 +30,8 @@ class Channels {
   v1::Endpoints::StubInterface& Endpoints() const { return *endpoints_[Number()]; }
   v1::Reports::StubInterface& Reports() const { return *reports_[Number()]; }
   v1::Shards::StubInterface& Shards() const { return *shards_[Number()]; }
+  /// Returns the connection itself, for what the stubs do not offer.
+  grpc::ChannelInterface& Channel() const { return *channels_[Number()]; }
   /// Returns which connection the thread uses.
   size_t Number() const;
   /// Waits, but if the thread's connection was lost only until soon after it is there again. gRPC reconnects

@@ -1,5 +1,7 @@
 #include "client/multiplexed_stream.h"
 
+#include <google/protobuf/io/coded_stream.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -25,11 +27,30 @@ enum Event : uint8_t { kOpened, kRead, kWritten, kHalfClosed, kFinished };
 std::array<Event, 5> events = {kOpened, kRead, kWritten, kHalfClosed, kFinished};
 void* Tag(Event event) { return &events.at(event); }
 
+/// Returns a call as a field of a CallsRequest: fields behind each other are the message.
+std::string AsField(const v1::Call& call) {
+  using google::protobuf::io::CodedOutputStream;
+  constexpr uint32_t kLengthDelimited = 2;  // protobuf's type of messages
+  constexpr uint32_t kTag = (v1::CallsRequest::kCallsFieldNumber << 3) | kLengthDelimited;
+  const size_t bytes = call.ByteSizeLong();
+  const auto size = static_cast<uint32_t>(bytes);
+  std::string field(CodedOutputStream::VarintSize32(kTag) + CodedOutputStream::VarintSize32(size) + bytes,
+                    '\0');
+  auto* at = reinterpret_cast<uint8_t*>(field.data());
+  at = CodedOutputStream::WriteVarint32ToArray(kTag, at);
+  at = CodedOutputStream::WriteVarint32ToArray(size, at);
+  call.SerializeWithCachedSizesToArray(at);
+  return field;
+}
+
 }  // namespace
 
-MultiplexedStream::MultiplexedStream(v1::KVStore::StubInterface& stub, const Metadata& metadata) {
+MultiplexedStream::MultiplexedStream(grpc::ChannelInterface& channel, const Metadata& metadata) {
   for (const auto& [key, value] : metadata) context_.AddMetadata(key, value);
-  stream_ = stub.PrepareAsyncCalls(&context_, &queue_);
+  const grpc::internal::RpcMethod method("/kvstore.v1.KVStore/Calls",
+                                         grpc::internal::RpcMethod::BIDI_STREAMING);
+  using Factory = grpc::internal::ClientAsyncReaderWriterFactory<grpc::ByteBuffer, v1::CallsResponse>;
+  stream_.reset(Factory::Create(&channel, &queue_, method, &context_, /*start=*/false, /*tag=*/nullptr));
   stream_->StartCall(Tag(kOpened));
   thread_ = std::thread([this] { Run(); });
 }
@@ -48,18 +69,19 @@ grpc::Status MultiplexedStream::Execute(v1::Call& call, Clock::time_point deadli
   const auto left = std::chrono::duration_cast<std::chrono::microseconds>(deadline - Clock::now());
   call.set_timeout_us(static_cast<uint64_t>(std::max<int64_t>(1, left.count())));
   const auto waiting = std::make_shared<Waiting>();
-  uint64_t number = 0;
+  const uint64_t number = last_.fetch_add(1, std::memory_order_relaxed) + 1;
+  call.set_number(number);
+  waiting->number = number;
+  waiting->field = AsField(call);
   {
-    const MutexLock lock(mutex_);
+    MutexLock lock(mutex_);
     if (closed_) {
       answer.set_outcome(wire::kRefused);
       return {grpc::StatusCode::UNAVAILABLE, "the connection broke"};
     }
-    number = ++last_;
-    call.set_number(number);
     waiting_.emplace(number, waiting);
-    next_.push_back(&call);
-    Send();
+    next_.push_back(waiting.get());
+    Send(lock);
   }
   Waiting& result = *waiting;
   MutexLock waits(result.mutex);
@@ -73,7 +95,7 @@ grpc::Status MultiplexedStream::Execute(v1::Call& call, Clock::time_point deadli
     waits.Unlock();
     MutexLock lock(mutex_);
     if (waiting_.erase(number) == 1) {
-      const size_t unsent = std::erase(next_, &call);
+      const size_t unsent = std::erase(next_, waiting.get());
       const bool late = Clock::now() >= deadline;
       const auto code = late ? grpc::StatusCode::DEADLINE_EXCEEDED : grpc::StatusCode::CANCELLED;
       if (unsent == 0) return {code, late ? "no answer in time" : "the caller did not wait for the answer"};
@@ -98,10 +120,11 @@ void MultiplexedStream::Run() {
     switch (*static_cast<const Event*>(tag)) {
       case kOpened:
       case kWritten: {
-        const MutexLock lock(mutex_);
-        writing_ = false;
-        if (ok && !ended) stops_ ? EndWriting() : Send();
+        // Here, because Send releases the lock.
         if (tag == Tag(kOpened)) stream_->Read(&received_, Tag(kRead));
+        MutexLock lock(mutex_);
+        writing_ = false;
+        if (ok && !ended) stops_ ? EndWriting(lock) : Send(lock);
         break;
       }
       case kRead:
@@ -109,8 +132,10 @@ void MultiplexedStream::Run() {
           OnRead();
           stream_->Read(&received_, Tag(kRead));
         } else {
-          const MutexLock lock(mutex_);
+          MutexLock lock(mutex_);
           closed_ = ended = true;
+          // gRPC allows no Write beside it, and none behind it.
+          WaitForWriter(lock);
           stream_->Finish(&end, Tag(kFinished));
         }
         break;
@@ -127,14 +152,14 @@ void MultiplexedStream::Run() {
 void MultiplexedStream::OnRead() {
   List answered;
   {
-    const MutexLock lock(mutex_);
+    MutexLock lock(mutex_);
     taken_ = received_.taken();
     for (v1::Answer& answer : *received_.mutable_answers()) {
-      // A server must not answer a call that was not sent yet, and waits in next_.
-      if (answer.number() > last_sent_) continue;
       const auto found = waiting_.find(answer.number());
       if (found == waiting_.end()) continue;  // its deadline has passed
       Waiting& waiting = *found->second;
+      // A server must not answer a call that was not sent yet, and waits in next_.
+      if (!waiting.sent) continue;
       if (answer.has_error()) {
         const v1::Error& error = answer.error();
         waiting.status = grpc::Status(static_cast<grpc::StatusCode>(error.code()), error.message());
@@ -146,38 +171,54 @@ void MultiplexedStream::OnRead() {
     if (received_.stops() && !std::exchange(stops_, true)) {
       closed_ = true;
       Refuse({grpc::StatusCode::UNAVAILABLE, "the server stops"}, answered);
-      if (!writing_) EndWriting();
+      if (!writing_) EndWriting(lock);
     } else {
-      Send();
+      Send(lock);
     }
   }
   Wake(answered);
 }
 
-void MultiplexedStream::Send() {
-  if (writing_ || messages_ != taken_ || next_.empty() || closed_) return;
-  // The calls stay with the threads that made them: gRPC needs the message only until Write returns.
-  auto& calls = *sent_.mutable_calls();
-  for (size_t bytes = 0; !next_.empty() && bytes < kCallsBytes; next_.pop_front()) {
-    if (calls.size() == wire::kMaxCallsOfMessage) break;
-    bytes += next_.front()->ByteSizeLong();
-    last_sent_ = next_.front()->number();
-    calls.UnsafeArenaAddAllocated(next_.front());
+void MultiplexedStream::Send(MutexLock& lock) {
+  // The end of a write may be told before the call of gRPC has returned.
+  while (!writing_ && !is_in_write_ && messages_ == taken_ && !next_.empty() && !closed_) {
+    writing_ = is_in_write_ = true;
+    ++messages_;
+    const grpc::ByteBuffer message = TakeMessage();
+    lock.Unlock();
+    stream_->Write(message, Tag(kWritten));
+    lock.Lock();
+    is_in_write_ = false;
+    if (closed_) written_.notify_all();
   }
-  writing_ = true;
-  ++messages_;
-  stream_->Write(sent_, Tag(kWritten));
-  while (!calls.empty()) calls.UnsafeArenaReleaseLast();
 }
 
-void MultiplexedStream::EndWriting() {
+grpc::ByteBuffer MultiplexedStream::TakeMessage() {
+  std::string message;
+  for (int calls = 0; !next_.empty() && message.size() < kCallsBytes && calls < wire::kMaxCallsOfMessage;
+       ++calls) {
+    Waiting& call = *next_.front();
+    message += call.field;
+    call.sent = true;
+    next_.pop_front();
+  }
+  const grpc::Slice slice(message);
+  return {&slice, 1};
+}
+
+void MultiplexedStream::WaitForWriter(MutexLock& lock) {
+  while (is_in_write_) lock.Wait(written_);
+}
+
+void MultiplexedStream::EndWriting(MutexLock& lock) {
   writing_ = true;  // for good
+  WaitForWriter(lock);
   stream_->WritesDone(Tag(kHalfClosed));
 }
 
 void MultiplexedStream::Refuse(const grpc::Status& status, List& refused) {
-  for (const v1::Call* call : next_) {
-    const auto found = waiting_.find(call->number());
+  for (const Waiting* call : next_) {
+    const auto found = waiting_.find(call->number);
     found->second->status = status;
     found->second->answer.set_outcome(wire::kRefused);
     refused.push_back(std::move(found->second));

@@ -3,8 +3,11 @@
 #include <absl/base/thread_annotations.h>
 #include <grpcpp/client_context.h>
 #include <grpcpp/completion_queue.h>
+#include <grpcpp/impl/codegen/channel_interface.h>
 #include <grpcpp/support/async_stream.h>
+#include <grpcpp/support/byte_buffer.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -32,9 +35,9 @@ class MultiplexedStream {
   using Clock = std::chrono::steady_clock;
   using Metadata = std::vector<std::pair<std::string, std::string>>;
 
-  /// stub      Must outlive the stream.
+  /// channel   Must outlive the stream.
   /// metadata  Sent once, for all calls.
-  MultiplexedStream(v1::KVStore::StubInterface& stub, const Metadata& metadata);
+  MultiplexedStream(grpc::ChannelInterface& channel, const Metadata& metadata);
   /// Ends the stream. No call may be in flight any more.
   ~MultiplexedStream();
   MultiplexedStream(const MultiplexedStream&) = delete;
@@ -43,9 +46,9 @@ class MultiplexedStream {
   /// Returns whether the stream takes no more calls.
   bool closed() const;
 
-  /// Sends a call, whose number and timeout are set here, and which is not used any more afterwards, and
-  /// waits for its answer until the deadline, or until the caller cancels (CallScope), which the server is
-  /// not told. Returns the status that the call's own method would have.
+  /// Sends a call, whose number and timeout are set here, and waits for its answer until the deadline, or
+  /// until the caller cancels (CallScope), which the server is not told. Returns the status that the call's
+  /// own method would have.
   ///
   /// With an error `answer` has the outcome, if it is the server's error or the call was certainly not done:
   /// wire::kRefused if the stream ended before the call was sent, kFailed if the deadline passed, or the
@@ -54,7 +57,11 @@ class MultiplexedStream {
   grpc::Status Execute(v1::Call& call, Clock::time_point deadline, v1::Answer& answer);
 
  private:
+  /// A call without an answer.
   struct Waiting {
+    uint64_t number = 0;
+    std::string field;  // the call as a field of CallsRequest
+    bool sent = false;  // of the stream's mutex_
     Mutex mutex;
     std::condition_variable wakes;
     /// Nothing here changes any more, so the thread that waits may read the rest.
@@ -69,28 +76,34 @@ class MultiplexedStream {
   /// Handles the events of the stream until it has ended. Run by thread_.
   void Run();
   void OnRead();
-  /// Sends the calls that wait, if the server has taken up what was sent before.
-  void Send() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  /// Sends the calls that wait, if the server has taken up what was sent before. Without the lock meanwhile,
+  /// so that others can add calls to the next message.
+  void Send(MutexLock& lock) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  /// Returns the message of the calls that wait, as many as fit, which count as sent from here on.
+  grpc::ByteBuffer TakeMessage() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  /// Waits until no thread is about to write.
+  void WaitForWriter(MutexLock& lock) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   /// Tells the server that no more calls follow.
-  void EndWriting() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EndWriting(MutexLock& lock) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   /// Ends the calls that were not sent with this status. Adds them to `refused`, for Wake.
   void Refuse(const grpc::Status& status, List& refused) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void End(const grpc::Status& status);
 
   grpc::ClientContext context_;
   grpc::CompletionQueue queue_;
-  std::unique_ptr<grpc::ClientAsyncReaderWriterInterface<v1::CallsRequest, v1::CallsResponse>> stream_;
-  v1::CallsResponse received_;  // of thread_
-  v1::CallsRequest sent_;       // has calls only within Send
+  /// What it writes are CallsRequests, which are put together of calls that their threads have encoded.
+  std::unique_ptr<grpc::ClientAsyncReaderWriter<grpc::ByteBuffer, v1::CallsResponse>> stream_;
+  v1::CallsResponse received_;     // of thread_
+  std::atomic<uint64_t> last_{0};  // the number of the last call
   mutable Mutex mutex_;
-  bool closed_ ABSL_GUARDED_BY(mutex_) = false;  // takes no more calls
-  bool writing_ ABSL_GUARDED_BY(mutex_) = true;  // also until the stream is open
-  bool stops_ ABSL_GUARDED_BY(mutex_) = false;   // the server stops
-  uint64_t last_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint64_t last_sent_ ABSL_GUARDED_BY(mutex_) = 0;      // the numbers of the calls in next_ are larger
-  uint64_t messages_ ABSL_GUARDED_BY(mutex_) = 0;       // that were sent
-  uint64_t taken_ ABSL_GUARDED_BY(mutex_) = 0;          // of them, by the server
-  std::deque<v1::Call*> next_ ABSL_GUARDED_BY(mutex_);  // of the threads that wait in Execute
+  std::condition_variable written_;                    // notified when is_in_write_ has become false
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;        // takes no more calls
+  bool writing_ ABSL_GUARDED_BY(mutex_) = true;        // also until the stream is open
+  bool stops_ ABSL_GUARDED_BY(mutex_) = false;         // the server stops
+  bool is_in_write_ ABSL_GUARDED_BY(mutex_) = false;   // a thread is about to write, without the lock
+  uint64_t messages_ ABSL_GUARDED_BY(mutex_) = 0;      // that were sent
+  uint64_t taken_ ABSL_GUARDED_BY(mutex_) = 0;         // of them, by the server
+  std::deque<Waiting*> next_ ABSL_GUARDED_BY(mutex_);  // the calls that were not sent yet
   /// The calls without an answer, those in next_ included, by number.
   absl::flat_hash_map<uint64_t, std::shared_ptr<Waiting>> waiting_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;

@@ -22,7 +22,7 @@ std::shared_ptr<MultiplexedStream> StreamPool::Get() {
   Slot& slot = streams_[channels_.Number()];
   const MutexLock lock(slot.mutex);
   if (!slot.stream || slot.stream->closed()) {
-    slot.stream = std::make_shared<MultiplexedStream>(channels_.Stub(), metadata_);
+    slot.stream = std::make_shared<MultiplexedStream>(channels_.Channel(), metadata_);
   }
   return slot.stream;
 }

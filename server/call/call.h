@@ -180,6 +180,9 @@ class Call {
   /// Returns whether it is a write that waits neither for another machine nor for the device, so that several
   /// of them can run one after the other on one worker.
   bool RunsInTurn() const { return Traits(operation_).right == Right::kWrite && !waits_ && !flushes_; }
+  /// Returns whether the thread that has received such a write may carry it out, if it then need not wait
+  /// (PromptScope): its caller has not so much in flight that its calls take turns with those of others.
+  bool RunsInTurnHere() const { return RunsInTurn() && !CallerHasMany(); }
   /// Returns whether it is a write that waits for the device, and not for another machine.
   bool WaitsForDevice() const { return Traits(operation_).right == Right::kWrite && !waits_ && flushes_; }
   /// Returns whether it may wait for another machine or, as a write, for the device. After Admit.

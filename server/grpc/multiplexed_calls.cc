@@ -1,6 +1,8 @@
 #include "server/grpc/multiplexed_calls.h"
 
 #include <algorithm>
+#include <iterator>
+#include <string_view>
 #include <utility>
 
 #include "server/grpc/unary_call.h"
@@ -13,6 +15,10 @@ namespace {
 constexpr size_t kMessageBytes = size_t{256} << 10;
 /// How long calls of a message may run on the thread that reads, because the next message waits meanwhile.
 constexpr std::chrono::milliseconds kMaxInline{1};
+/// Writes of a message with more cells do not run on that thread, for the same reason.
+constexpr int kMaxInlineCells = 1'000;
+/// Nor do those of a message with more bytes.
+constexpr size_t kMaxInlineBytes = size_t{1} << 20;
 /// With more of them open nothing is read: a client that does not take answers can send no more calls.
 constexpr size_t kMaxOpen = 4096;
 /// With more bytes of answers that the client does not take no call is run: one of a few bytes may have an
@@ -87,7 +93,7 @@ void MultiplexedCalls::OnReadDone(bool ok) {
       core_.admission.CountRefused();
     }
   }
-  if (!dispatching.writes.empty()) HandOver(message, std::move(dispatching.writes));
+  StartWrites(dispatching);
   {
     const MutexLock lock(mutex_);
     ++taken_;
@@ -135,16 +141,25 @@ void MultiplexedCalls::Dispatch(Operation operation, const v1::Call& call, const
   const size_t bytes = request.ByteSizeLong();
   const absl::Status admitted = unary->Admit({.bytes = bytes, .memory = bytes + sizeof(UnaryOf)});
   const bool here = unary->RunsInline() && Clock::now() < dispatching.came + kMaxInline;
-  const bool together = unary->RunsInTurn();
+  PutCall* put = nullptr;
+  if constexpr (std::is_same_v<UnaryOf, PutCall>) {
+    // Each put with a condition is a write of its own: those of several workers share a flush of the
+    // engine's.
+    if (!request.has_condition()) put = unary.get();
+  }
+  const bool in_turn = unary->RunsInTurn();
+  const bool flushes = unary->WaitsForDevice();
   if (!admitted.ok()) {
     unary->End(admitted);
     return Answer(Open{.answer = std::move(answer), .call = nullptr, .message = dispatching.message},
                   admitted);
   }
   Open open{
-      .answer = std::move(answer), .call = std::move(unary), .execute = [](Call& its, absl::Status& status) {
-        return static_cast<UnaryOf&>(its).Execute(status).has_value();
-      }};
+      .answer = std::move(answer),
+      .call = std::move(unary),
+      .execute = [](Call& its,
+                    absl::Status& status) { return static_cast<UnaryOf&>(its).Execute(status).has_value(); },
+      .put = put};
   if (here && IsFull()) {
     std::vector<Open> alone;
     alone.push_back(std::move(open));
@@ -155,13 +170,66 @@ void MultiplexedCalls::Dispatch(Operation operation, const v1::Call& call, const
     std::vector<Open> alone;
     alone.push_back(std::move(open));
     Suspend(dispatching.message, std::move(alone));
-  } else if (together) {
-    dispatching.writes.push_back(std::move(open));
+  } else if (in_turn) {
+    AddWrite(std::move(open), dispatching);
+  } else if (flushes && put != nullptr) {
+    dispatching.flushed.push_back(std::move(open));
   } else {
     std::vector<Open> alone;
     alone.push_back(std::move(open));
     HandOver(dispatching.message, std::move(alone));
   }
+}
+
+void MultiplexedCalls::AddWrite(Open open, Dispatching& dispatching) {
+  if (open.put == nullptr || !open.put->RunsInTurnHere()) {
+    dispatching.writes_run_here = false;
+  } else {
+    dispatching.cells += open.put->request().cells_size();
+  }
+  dispatching.writes.push_back(std::move(open));
+}
+
+void MultiplexedCalls::StartWrites(Dispatching& dispatching) {
+  const Message& message = dispatching.message;
+  if (!dispatching.flushed.empty()) HandOver(message, std::move(dispatching.flushed));
+  if (dispatching.writes.empty()) return;
+  const bool here = dispatching.writes_run_here && dispatching.cells <= kMaxInlineCells &&
+                    message->ByteSizeLong() <= kMaxInlineBytes &&
+                    Clock::now() < dispatching.came + kMaxInline && !IsFull();
+  if (!here) return HandOver(message, std::move(dispatching.writes));
+  PutAll(message, std::move(dispatching.writes), Patience::kPrompt);
+}
+
+void MultiplexedCalls::PutAll(const Message& message, std::vector<Open> puts, Patience patience) {
+  std::vector<Open> waiting;
+  while (!puts.empty()) {
+    const std::string_view dataset = puts.front().call->dataset();
+    const auto end = std::stable_partition(puts.begin(), puts.end(),
+                                           [&](const Open& open) { return open.call->dataset() == dataset; });
+    std::vector<PutOfMany> group;
+    group.reserve(puts.size());
+    std::transform(puts.begin(), end, std::back_inserter(group),
+                   [](const Open& open) { return PutOfMany{.call = open.put}; });
+    CarryOutTogether(core_, group, patience);
+    std::vector<Open> held;
+    for (size_t i = 0; i < group.size(); ++i) {
+      switch (group[i].end) {
+        case PutOfMany::End::kDone:
+          Answer(std::move(puts[i]), group[i].status);
+          break;
+        case PutOfMany::End::kSuspended:
+          held.push_back(std::move(puts[i]));
+          break;
+        case PutOfMany::End::kWouldWait:
+          waiting.push_back(std::move(puts[i]));
+          break;
+      }
+    }
+    if (!held.empty()) Suspend(message, std::move(held));
+    puts.erase(puts.begin(), end);
+  }
+  if (!waiting.empty()) HandOver(message, std::move(waiting));
 }
 
 bool MultiplexedCalls::Execute(Open& open) {
@@ -172,6 +240,9 @@ bool MultiplexedCalls::Execute(Open& open) {
 }
 
 void MultiplexedCalls::ExecuteAll(const Message& message, std::vector<Open> calls) {
+  const bool puts_only =
+      std::all_of(calls.begin(), calls.end(), [](const Open& open) { return open.put != nullptr; });
+  if (puts_only && !IsFull()) return PutAll(message, std::move(calls), Patience::kWaits);
   std::vector<std::vector<Open>> held;  // by dataset
   std::vector<Open> later;
   for (Open& open : calls) {

@@ -15,17 +15,19 @@
 #include "server/call/call.h"
 #include "server/grpc/grpc_transport.h"
 #include "server/grpc/incoming.h"
+#include "server/grpc/puts_together.h"
 
 namespace kvstore::server {
 
 /// The method Calls: many calls over one stream.
 ///
-/// Quick calls run on the thread that reads, message by message. Of the others, the writes of a message that
-/// wait neither for a device nor for another machine run one after the other on one worker, and every other
-/// call runs on a worker of its own. Writes of one dataset keep their order while it migrates; those of other
-/// datasets do not wait for them. Answers that are ready while others are being sent go out together. When
-/// the client does not take its answers its next calls wait: small calls may have large answers. Deletes
-/// itself.
+/// Quick calls run on the thread that reads, message by message. So do the puts of a message that need not
+/// wait, together: the store writes them as one. Of the others, the writes of a message that wait neither for
+/// a device nor for another machine run one after the other on one worker, the puts that wait for a device
+/// run together on another, and every other call runs on a worker of its own. Writes of one dataset keep
+/// their order while it migrates; those of other datasets do not wait for them. Answers that are ready while
+/// others are being sent go out together. When the client does not take its answers its next calls wait:
+/// small calls may have large answers. Deletes itself.
 class MultiplexedCalls : public grpc::ServerBidiReactor<Incoming<v1::CallsRequest>, v1::CallsResponse>,
                          private GrpcTransport,
                          private Call {
@@ -45,8 +47,9 @@ class MultiplexedCalls : public grpc::ServerBidiReactor<Incoming<v1::CallsReques
     std::unique_ptr<Call> call;  // null: it was refused
     /// Carries the call out; returns false if it is to be suspended.
     bool (*execute)(Call& call, absl::Status& status) = nullptr;
-    Message message{};  // of a refused call: what it holds counts for the answer, too
-    size_t bytes = 0;   // of the finished answer
+    PutCall* put = nullptr;  // the call, if it is a put that may be carried out together with others
+    Message message{};       // of a refused call: what it holds counts for the answer, too
+    size_t bytes = 0;        // of the finished answer
   };
 
   /// Calls of a message that one thread will run in their order, once there is room for their answers.
@@ -68,11 +71,18 @@ class MultiplexedCalls : public grpc::ServerBidiReactor<Incoming<v1::CallsReques
   struct Dispatching {
     const Message& message;
     const Clock::time_point came;
-    std::vector<Open> writes{};  // for one worker
+    std::vector<Open> writes{};   // that wait for nothing
+    std::vector<Open> flushed{};  // puts that wait for the device
+    bool writes_run_here = true;  // so far
+    int cells = 0;                // of the writes that run here
   };
 
   /// Runs a call of a message, posts it to a worker, or adds it to the message's writes.
   void Dispatch(const v1::Call& call, Dispatching& dispatching);
+  /// Adds a write that waits for nothing to those of its message.
+  void AddWrite(Open open, Dispatching& dispatching);
+  /// Carries out the writes of a message, or has workers do it.
+  void StartWrites(Dispatching& dispatching);
   /// Answers a call with an error instead of running it.
   void Refuse(const Message& message, const v1::Call& call, const absl::Status& status);
   template <typename Request>
@@ -83,6 +93,8 @@ class MultiplexedCalls : public grpc::ServerBidiReactor<Incoming<v1::CallsReques
   /// Runs the calls in their order. From the first call on a dataset that migrates, the calls on that dataset
   /// are suspended.
   void ExecuteAll(const Message& message, std::vector<Open> calls);
+  /// Carries out puts, those of each dataset together. Those that would wait, and may not, go to a worker.
+  void PutAll(const Message& message, std::vector<Open> puts, Patience patience);
   /// Suspends calls on one dataset, the first of which has found that it migrates. They stay together, so
   /// that they are retried in their order.
   void Suspend(const Message& message, std::vector<Open> calls);

@@ -50,25 +50,46 @@ class UnaryCall : public Call {
   std::optional<size_t> Execute(absl::Status& status) {
     {
       const CallScope scope(Limits(/*stream=*/false));
-      // A batch that has begun goes on, because some of it may be done.
-      status = unfinished_.places.empty() ? CheckStart() : absl::OkStatus();
-      const bool known = status.ok() && !attempt_.begun() && IsKnown(status);
-      if (status.ok() && !known) {
-        Reached(Traits(operation_).name);
+      if (Begin(status)) {
         status = HandleAny(core_, principal_.get(), request_, response_, unfinished_);
-        const absl::Status& migrating = status.ok() ? unfinished_.migrating : status;
-        if (CanRetryAfter(migrating)) {
-          if (ShouldSuspend(migrating)) return std::nullopt;
-          if (!status.ok()) status = ErrorWithoutSuspension(status);
-        }
+        if (!Accept(status)) return std::nullopt;
       }
     }
+    return Conclude(status);
+  }
+
+  // ---- the steps of Execute, for calls that are carried out together ----
+
+  /// Returns whether the call is to be carried out now. If not, `status` is what it ends with. In a scope of
+  /// its limits.
+  bool Begin(absl::Status& status) {
+    // A batch that has begun goes on, because some of it may be done.
+    status = unfinished_.places.empty() ? CheckStart() : absl::OkStatus();
+    if (!status.ok() || (!attempt_.begun() && IsKnown(status))) return false;
+    Reached(Traits(operation_).name);
+    return true;
+  }
+  /// Takes what the store has said, which may become another error. Returns false if the call is to be
+  /// suspended.
+  bool Accept(absl::Status& status) {
+    const absl::Status& migrating = status.ok() ? unfinished_.migrating : status;
+    if (!CanRetryAfter(migrating)) return true;
+    if (ShouldSuspend(migrating)) return false;
+    if (!status.ok()) status = ErrorWithoutSuspension(status);
+    return true;
+  }
+  /// Counts and logs the end. Returns the size of the answer.
+  size_t Conclude(const absl::Status& status) {
     if (attempt_.begun()) Remember(status);
     const size_t bytes = status.ok() ? response_.ByteSizeLong() : 0;
     CountResponse(bytes);
     End(status);
     return bytes;
   }
+  const Request& request() const { return request_; }
+  Response& response() { return response_; }
+  /// Returns the limits of its work.
+  const CallLimits& limits() { return Limits(/*stream=*/false); }
 
  private:
   /// Returns whether the call ends without being carried out, because of an earlier attempt or because its
@@ -76,7 +97,7 @@ class UnaryCall : public Call {
   bool IsKnown(absl::Status& status) {
     if constexpr (requires { request_.attempt(); }) {
       if (request_.attempt().request_id().empty()) return false;
-      auto known = Begin(request_.attempt());
+      auto known = BeginAttempt(request_.attempt());
       if (known) status = *std::move(known);
       return known.has_value();
     }
@@ -84,7 +105,7 @@ class UnaryCall : public Call {
   }
 
   /// Returns what the call ends with, if an earlier attempt was carried out, or may have been.
-  std::optional<absl::Status> Begin(const v1::Attempt& attempt) {
+  std::optional<absl::Status> BeginAttempt(const v1::Attempt& attempt) {
     Attempt::Claims claims{.request_id = attempt.request_id(), .instance = attempt.instance(), .sent = {}};
     if (attempt.has_sent_us()) claims.sent = std::chrono::microseconds(attempt.sent_us());
     RequestMemory::Answer answer;
@@ -95,7 +116,7 @@ class UnaryCall : public Call {
     return answer.partial ? MakeWhole() : *known;
   }
 
-  /// Keeps the end of a call that Begin noted, for retries.
+  /// Keeps the end of a call that BeginAttempt noted, for retries.
   void Remember(const absl::Status& status) {
     RequestMemory::Answer answer;
     if (status.ok()) {

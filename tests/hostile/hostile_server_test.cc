@@ -246,9 +246,8 @@ TEST_F(HostileServer, AnAnswerToACallThatWasNotSentIsNone) {
     for (int i = 0; i < 20'000; ++i) stream.Write(response);
     return {grpc::StatusCode::UNAVAILABLE, "enough"};
   };
-  const auto stub =
-      v1::KVStore::NewStub(grpc::CreateChannel(server_.address(), grpc::InsecureChannelCredentials()));
-  client::MultiplexedStream stream(*stub, {});
+  const auto channel = grpc::CreateChannel(server_.address(), grpc::InsecureChannelCredentials());
+  client::MultiplexedStream stream(*channel, {});
   v1::Call get;
   get.mutable_get_row()->set_row("r");
   v1::Call second = get;

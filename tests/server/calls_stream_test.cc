@@ -214,6 +214,24 @@ TEST_F(CallsStreamTest, AnAttemptIsRememberedOverStreams) {
   EXPECT_EQ(timestamps[0], timestamps[1]);
 }
 
+TEST_F(CallsStreamTest, DurablePutsOfAMessageShareAFlush) {
+  Serve();
+  Stream stream(served_->address());
+  const double before = served_->Metric("kvstore_rocksdb_log_syncs_total");
+  v1::CallsRequest puts;
+  for (uint64_t i = 1; i <= 20; ++i) {
+    AddPut(puts, i, "r" + std::to_string(i), "v").mutable_put_row()->set_dataset("safe");
+  }
+  ASSERT_TRUE(stream.Send(puts));
+  auto answers = stream.ReadAnswers(20);
+  ASSERT_EQ(answers.size(), 20u);
+  for (const auto& [number, answer] : answers) EXPECT_TRUE(answer.has_put_row()) << answer.DebugString();
+  EXPECT_EQ(served_->Metric("kvstore_rocksdb_log_syncs_total"), before + 1);
+  EXPECT_EQ(
+      served_->Metric("kvstore_call_seconds_count{backend=\"rocksdb\",door=\"grpc\",operation=\"PutRow\"}"),
+      20);
+}
+
 TEST_F(CallsStreamTest, WhenTheServerStopsItSaysSoAndTurnsCallsAway) {
   Serve();
   Stream idle(served_->address());

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 #include <rocksdb/write_batch.h>
 
+#include <optional>
 #include <utility>
 
 #include "backend_api/outcome.h"
+#include "backend_api/prompt_scope.h"
 #include "backends/rocksdb/engine/checkpoint.h"
 #include "backends/rocksdb/engine/seal.h"
 #include "backends/rocksdb/engine/status.h"
@@ -19,6 +21,18 @@ namespace {
 
 /// Prefix of the clock's ceilings in the default family: "clock/" be32(slot) -> be64(ceiling).
 constexpr std::string_view kClockPrefix = "clock/";
+
+/// Counts as long as it lives.
+class Counted {
+ public:
+  explicit Counted(std::atomic<int>& count) : count_(count) { count_.fetch_add(1); }
+  ~Counted() { count_.fetch_sub(1); }
+  Counted(const Counted&) = delete;
+  Counted& operator=(const Counted&) = delete;
+
+ private:
+  std::atomic<int>& count_;
+};
 
 std::string ClockKey(size_t slot) {
   std::string key(kClockPrefix);
@@ -246,13 +260,22 @@ absl::Status Engine::Write(rocksdb::WriteBatch& batch, bool sync, bool makes_roo
                     "again by themselves",
                     dir_.path().string()));
   }
+  const bool prompt = IsPrompt();
+  // RocksDB would write both together, or this one behind the other.
+  if (prompt && (sync || syncing_.load() > 0)) return WouldWaitError();
+  std::optional<Counted> syncing;
+  if (sync) syncing.emplace(syncing_);
   rocksdb::WriteOptions options;
   options.sync = sync;
+  options.no_slowdown = prompt;
+  // The same as the hint of a family (MakeFamilyOptions), for writes that RocksDB carries out beside others.
+  options.memtable_insert_hint_per_batch = batch.Count() > 2;
   // Writes of clients do not meet the drop of their dataset (Gate). Should another one, RocksDB, which has it
   // in the log by then, must not refuse all writes until the store is opened again.
   options.ignore_missing_column_families = true;
   rocksdb::Status status = db_->Write(options, &batch);
   if (status.ok()) return absl::OkStatus();
+  if (prompt && status.IsIncomplete()) return WouldWaitError();
   // The first write that finds the disk full fails, and RocksDB then refuses all writes until it is resumed.
   if (status.severity() >= rocksdb::Status::kSoftError || status.IsNoSpace()) {
     if (Resume().ok()) status = db_->Write(options, &batch);

@@ -113,6 +113,9 @@ class Engine {
   /// RESOURCE_EXHAUSTED on a full disk; later writes succeed by themselves once there is space. Errors after
   /// which the batch may still be in the log are marked in doubt (outcome.h).
   ///
+  /// In a PromptScope it returns a WouldWaitError instead of waiting for the device, for another write that
+  /// waits for it, or for room in memory.
+  ///
   /// makes_room  the write is part of a drop, which may use the disk space of the reserve.
   absl::Status Write(rocksdb::WriteBatch& batch, bool sync, bool makes_room = false);
   /// Returns OK unless writes fail because the disk is full or the process is out of file descriptors. If
@@ -202,6 +205,7 @@ class Engine {
   const std::shared_ptr<rocksdb::Statistics> statistics_;
   const std::unique_ptr<AnswerCache> answers_;  // null: not kept
   std::atomic<bool> stopped_{false};            // an error may have stopped writes; only a write can tell
+  std::atomic<int> syncing_{0};                 // writes in flight that wait for the device
   RowLocks locks_;
   std::unique_ptr<rocksdb::DB> db_;
   std::unique_ptr<Timestamps> timestamps_;

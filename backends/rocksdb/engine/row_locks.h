@@ -27,6 +27,10 @@ class RowLocks {
   std::shared_lock<std::shared_mutex> ShareStripe(size_t stripe) {
     return std::shared_lock(stripes_[stripe]);
   }
+  /// As ShareStripe, but does not wait: the result holds no lock if another holds it exclusively.
+  std::shared_lock<std::shared_mutex> TryShareStripe(size_t stripe) {
+    return {stripes_[stripe], std::try_to_lock};
+  }
   /// Takes all locks exclusively: no write is in flight while the caller holds them.
   std::vector<std::unique_lock<std::shared_mutex>> ExcludeAll() {
     std::vector<std::unique_lock<std::shared_mutex>> locks;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "backend_api/outcome.h"
+#include "backend_api/prompt_scope.h"
 #include "backend_api/row_rules.h"
 #include "backend_api/scan_budget.h"
 #include "backends/rocksdb/engine/recorder.h"
@@ -49,6 +50,11 @@ class ScratchBatch {
     return batch;
   }
 };
+
+/// Takes a stripe shared. In a PromptScope the result holds no lock if it would have to wait for it.
+std::shared_lock<std::shared_mutex> ShareStripe(RowLocks& locks, size_t stripe) {
+  return IsPrompt() ? locks.TryShareStripe(stripe) : locks.ShareStripe(stripe);
+}
 
 /// Adds the deletion of single cells of a row, whose enc(row) is `prefix`.
 absl::Status AddCellDeletes(const Family& family, const std::string& prefix,
@@ -261,12 +267,15 @@ absl::StatusOr<PutResult> RocksRowStore::Put(std::string_view row, std::span<con
   const uint64_t hash = Hash(row);
   std::shared_lock<std::shared_mutex> shared;
   std::unique_lock<std::shared_mutex> exclusive;
+  // Its lock may be held by a write that waits, and its own would keep out others.
+  if (options.condition && IsPrompt()) return WouldWaitError();
   if (options.condition) {
     exclusive = engine_->locks().Exclude(hash);
     if (auto status = family_->gate.CheckWrite(); !status.ok()) return status;
     if (auto status = Check(row, *options.condition); !status.ok()) return status;
   } else {
-    shared = engine_->locks().Share(hash);
+    shared = ShareStripe(engine_->locks(), RowLocks::StripeOf(hash));
+    if (!shared) return WouldWaitError();
   }
   if (auto status = family_->gate.CheckWrite(); !status.ok()) return status;
   const AnswerCache::Change change(engine_->answers(), hash);
@@ -287,7 +296,12 @@ void RocksRowStore::PutGroup(std::span<const RowWrite> writes,
   for (const RowWrite& write : writes) stripes.insert(RowLocks::StripeOf(Hash(write.row)));
   std::vector<std::shared_lock<std::shared_mutex>> locks;
   locks.reserve(stripes.size());
-  for (const size_t stripe : stripes) locks.push_back(engine_->locks().ShareStripe(stripe));
+  for (const size_t stripe : stripes) {
+    locks.push_back(ShareStripe(engine_->locks(), stripe));
+    if (locks.back()) continue;
+    results.insert(results.end(), writes.size(), WouldWaitError());
+    return;
+  }
   std::vector<AnswerCache::Change> changes;
   changes.reserve(writes.size());
   for (const RowWrite& write : writes) changes.emplace_back(engine_->answers(), Hash(write.row));
@@ -325,9 +339,9 @@ std::vector<absl::StatusOr<PutResult>> RocksRowStore::PutMany(std::span<const Ro
       results.resize(writes.size(), status);
       break;
     }
-    if (begin > 0 && IsMigrating(results.back().status())) {
-      // The router repeats refused writes, so none that comes after a refused one may be carried out now: it
-      // could be of the same row.
+    if (begin > 0 && (IsMigrating(results.back().status()) || IsWouldWait(results.back().status()))) {
+      // Refused writes are repeated, so none that comes after a refused one may be carried out now: it could
+      // be of the same row.
       results.resize(writes.size(), results.back().status());
       break;
     }
