@@ -47,12 +47,16 @@ std::string WrongInner(std::string_view type) {
 std::any ReadCached(BackendReader& reader) {
   JsonFields& fields = reader.fields();
   CacheOptions options;
-  OptionalObject(fields, "objects",
-                 [&](JsonFields& objects) { options.memcached = ReadServers(objects, "memcached"); });
+  const std::filesystem::path& folder = reader.context().folder;
+  OptionalObject(fields, "objects", [&](JsonFields& objects) {
+    options.memcached = ReadServers(objects, "memcached");
+    options.memcached_tls = ReadClientTls(objects, folder);
+  });
   OptionalObject(fields, "mappings", [&](JsonFields& mappings) {
     options.redis = ReadServers(mappings, "redis");
     options.redis_login.user = mappings.OptionalString("user").value_or("");
-    options.redis_login.password = ReadSecret(mappings, "password", reader.context().folder);
+    options.redis_login.password = ReadSecret(mappings, "password", folder);
+    options.redis_tls = ReadClientTls(mappings, folder);
     if (options.redis_login.password.empty() && !options.redis_login.user.empty()) {
       mappings.Fail("password", "is missing; user has one");
     }
@@ -95,10 +99,16 @@ absl::Status CheckCached(const PlacedBackend& backend, const OpenOptions& option
   return absl::OkStatus();
 }
 
-std::unique_ptr<cached::Caches> MakeCaches(const CacheOptions& caches, const PlacedBackend& backend,
-                                           const OpenOptions& options) {
-  return std::make_unique<cached::Caches>(caches, options.coordination->zookeeper,
-                                          cached::ViewNode(options.coordination->root, backend.name));
+absl::StatusOr<std::unique_ptr<cached::Caches>> MakeCaches(const CacheOptions& options,
+                                                           const PlacedBackend& backend,
+                                                           const OpenOptions& store) {
+  auto caches = std::make_unique<cached::Caches>(options, store.coordination->zookeeper,
+                                                 cached::ViewNode(store.coordination->root, backend.name));
+  if (const auto status = caches->CheckTls(); !status.ok()) {
+    return absl::Status(status.code(),
+                        fmt::format("config: {}.{}", backend.path, std::string(status.message())));
+  }
+  return caches;
 }
 
 absl::StatusOr<std::unique_ptr<Backend>> OpenCached(BackendOpener& opener) {
@@ -108,7 +118,9 @@ absl::StatusOr<std::unique_ptr<Backend>> OpenCached(BackendOpener& opener) {
   if (auto status = CheckCached(opener.backend(), options); !status.ok()) return status;
   auto of = opener.OpenInner(kOf);
   if (!of.ok()) return of.status();
-  return std::make_unique<CachedBackend>(*std::move(of), MakeCaches(*caches, opener.backend(), options));
+  auto made = MakeCaches(*caches, opener.backend(), options);
+  if (!made.ok()) return made.status();
+  return std::make_unique<CachedBackend>(*std::move(of), *std::move(made));
 }
 
 }  // namespace

@@ -45,6 +45,20 @@ std::string ReadSecret(JsonFields& fields, const std::string& name, const fs::pa
   return secret;
 }
 
+std::optional<ClientTls> ReadClientTls(JsonFields& fields, const fs::path& folder) {
+  std::optional<ClientTls> read;
+  OptionalObject(fields, "tls", [&](JsonFields& tls) {
+    read = ClientTls{.ca = PathIn(tls, "ca", folder),
+                     .cert = PathIn(tls, "cert", folder),
+                     .key = PathIn(tls, "key", folder),
+                     .server_name = tls.OptionalString("server_name").value_or("")};
+    if (read->cert.empty() != read->key.empty()) {
+      tls.Fail(read->cert.empty() ? "cert" : "key", "is missing; cert and key belong together");
+    }
+  });
+  return read;
+}
+
 void ReadRocksDbOptions(JsonFields& fields, RocksDbOptions& options) {
   ReadUint(fields, "cache_bytes", 0, kMaxCacheBytes, options.cache_bytes);
   if (const auto answers = fields.OptionalBool("cache_answers")) options.cache_answers = *answers;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -37,6 +38,9 @@ std::filesystem::path PathIn(JsonFields& fields, std::string_view name, const st
 /// A secret: in the field `name` itself, in a file that NAME_file names, or in the environment variable that
 /// NAME_env names. Empty if none of the three is there.
 std::string ReadSecret(JsonFields& fields, const std::string& name, const std::filesystem::path& folder);
+
+/// The field "tls" of a client's side: ca, cert, key, server_name. Nullopt if it is not there.
+std::optional<ClientTls> ReadClientTls(JsonFields& fields, const std::filesystem::path& folder);
 
 /// The options of the embedded engine, which may stand in its backend or at the top of the file.
 void ReadRocksDbOptions(JsonFields& fields, RocksDbOptions& options);

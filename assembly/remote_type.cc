@@ -17,13 +17,7 @@ std::any ReadRemote(BackendReader& reader) {
   remote.options.plain_token = fields.OptionalBool("plain_token").value_or(false);
   ReadUint(fields, "connections", 1, 64, remote.options.connections);
   ReadUint(fields, "deadline_ms", 1, 3'600'000, remote.options.deadline_ms);
-  OptionalObject(fields, "tls", [&](JsonFields& tls) {
-    ClientTls& read = remote.options.tls.emplace();
-    read.ca = PathIn(tls, "ca", folder);
-    read.cert = PathIn(tls, "cert", folder);
-    read.key = PathIn(tls, "key", folder);
-    read.server_name = tls.OptionalString("server_name").value_or("");
-  });
+  remote.options.tls = ReadClientTls(fields, folder);
   return remote;
 }
 

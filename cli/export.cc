@@ -128,6 +128,10 @@ Opened in this process (--data, --config), the dataset is read as it is at one m
 With --at, --from or --backup it is read from a backup of the whole store, which is restored into a temporary folder: the
 server that has the store open is not asked.
 
+With --since, an export of the same dataset, only what was written to since that one is exported: each column of a row, object
+and entry once, as it is now, in a table that has one more column, deleted. The dataset must have kept its changes since then
+(kv dataset create --keep-changes-ms). Each export, whole or of changes, can be the one that the next goes on with.
+
 The settings of the dataset are not in an export: see kv dataset show. Cells keep their timestamps, and expire when the
 dataset that they are imported into says so. docs/export.md says more of Parquet.
 
@@ -136,6 +140,7 @@ Examples:
   kv export events | gzip > events.jsonl.gz
   kv export events | kv --data /tmp/other import events
   kv export events --format parquet --to exports
+  kv export events --format parquet --to exports --since monday --token tuesday
   kv export events --format parquet --to s3://bucket/exports --columns clicks:int64,country:string --token monday
 
 Exit codes: 0 everything was written; 1 failed, and FILE is as it was before, or there is no manifest; 2 wrong usage.)";
@@ -146,7 +151,8 @@ void CheckOptions(const CLI::App& command, const Arguments& args) {
     if (args.to == "-") WrongUsage("--to: name the folder, or the place in a bucket, for the export");
     return;
   }
-  for (const char* option : {"--columns", "--text", "--token", "--at", "--from", "--backup", "--parallel"}) {
+  for (const char* option :
+       {"--columns", "--text", "--token", "--since", "--at", "--from", "--backup", "--parallel"}) {
     if (command.count(option) > 0) WrongUsage(fmt::format("{}: only with --format parquet", option));
   }
 }
@@ -163,6 +169,10 @@ void AddParquetOptions(CLI::App& command, ParquetExport& parquet) {
       .add_option("--token", parquet.token,
                   "Parquet: names the export; a call that is repeated with it makes no second one")
       ->type_name("TOKEN");
+  command
+      .add_option("--since", parquet.since,
+                  "Parquet: only what has changed since this export, which is in the same place")
+      ->type_name("EXPORT");
   TakeTime(command.add_option("--at", parquet.at_ms,
                               "Parquet: the dataset as it was at this time, from a backup"));
   command.add_option("--from", parquet.from.from, kWhereHelp)->type_name("URL");

@@ -143,6 +143,11 @@ std::unique_ptr<ImportInput> OpenParquet(const std::string& place, Shape shape, 
     throw Failure{absl::InvalidArgumentError(fmt::format("{} is an export of {}, and the dataset has {}",
                                                          place, Name(manifest.request.shape), Name(shape)))};
   }
+  if (!manifest.request.since.empty()) {
+    throw Failure{absl::FailedPreconditionError(
+        fmt::format("{} is an export of what has changed since '{}', and only whole exports are imported",
+                    place, manifest.request.since))};
+  }
   if (shape == Shape::kRows && !compares) {
     arguments.insert(arguments.end(), {"--time", std::to_string(manifest.as_of_ms)});
   }

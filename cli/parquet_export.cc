@@ -16,6 +16,8 @@
 #include "cli/progress.h"
 #include "cli/restored_store.h"
 #include "cli/table.h"
+#include "export/change_row_maker.h"
+#include "export/changes_source.h"
 #include "export/export.h"
 #include "export/parquet_program.h"
 
@@ -91,7 +93,8 @@ class OpenedStore {
 
 /// What is asked for, of a dataset of this shape. Throws Failure.
 ExportRequest RequestOf(const ParquetExport& told, const Globals& globals, Shape shape) {
-  ExportRequest request{.dataset = told.dataset, .shape = shape, .options = {}, .at_ms = told.at_ms};
+  ExportRequest request{
+      .dataset = told.dataset, .shape = shape, .options = {}, .at_ms = told.at_ms, .since = told.since};
   request.options.text = told.text;
   if (told.from_backup) request.from = told.from.id.empty() ? "backup" : told.from.id;
   for (const std::string& text : told.columns) {
@@ -100,7 +103,30 @@ ExportRequest RequestOf(const ParquetExport& told, const Globals& globals, Shape
     request.options.columns.push_back(std::move(column));
   }
   OrFail(exports::CheckTableOptions(request.options, shape));
+  if (!request.since.empty()) OrFail(exports::CheckChangeOptions(request.options, shape));
   return request;
+}
+
+/// The token with which an export of changes can go on behind this one; empty if none can. Throws Failure.
+std::string TokenBehind(const ParquetExport& told, const DatasetSpec& spec, KVStore& store) {
+  if (told.from_backup || spec.keep_changes_ms == 0) return "";
+  auto token = exports::TokenOfNow(store, spec.name);
+  // Servers of MySQL whose settings do not let them be followed are no reason to export nothing.
+  if (told.since.empty() && absl::IsFailedPrecondition(token.status())) {
+    fmt::print(stderr, "kv: warning: no export of changes can go on behind this one: {}\n",
+               std::string(token.status().message()));
+    return "";
+  }
+  return OrFail(std::move(token));
+}
+
+/// Says of an error of reading changes what it means for an export of changes.
+absl::Status Explained(const absl::Status& status, const std::string& since) {
+  if (!absl::IsOutOfRange(status)) return status;
+  return absl::OutOfRangeError(fmt::format(
+      "since: some of what was written since export '{}' is not kept any more; make a whole export, "
+      "and a dataset that keeps its changes for longer (keep_changes_ms). ({})",
+      since, std::string(status.message())));
 }
 
 /// The export that an earlier call with the token has made. Throws Failure.
@@ -117,35 +143,50 @@ Manifest Export(const ParquetExport& told, const Globals& globals, BlobStore& bl
   const WholeCommand limit(globals);
   const DatasetSpec spec = OrFail(opened.store().GetDataset(told.dataset));
   const ExportRequest request = RequestOf(told, globals, spec.shape);
-  exports::ExportOptions options{.program = program, .token = told.token, .lanes = told.lanes};
-  if (const auto stats = opened.store().GetStats(told.dataset); stats.ok()) {
-    options.total_bytes = stats->approximate_bytes;
+  std::optional<Manifest> base;
+  if (!told.since.empty()) base = OrFail(exports::FindBase(blobs, told.since, spec.name));
+  exports::ExportOptions options{.program = program, .token = told.token, .lanes = told.lanes, .changes = {}};
+  // Before anything is read: what is written meanwhile is then told by the export of changes after this one.
+  options.changes = TokenBehind(told, spec, opened.store());
+  std::unique_ptr<ExportSource> source;
+  if (base) {
+    source = exports::OpenChanges(opened.store(), spec, base->changes);
+  } else {
+    source = opened.Read(spec, request.options, exports::PartsFor(told.lanes));
+    if (const auto stats = opened.store().GetStats(told.dataset); stats.ok()) {
+      options.total_bytes = stats->approximate_bytes;
+    }
   }
-  const auto source = opened.Read(spec, request.options, exports::PartsFor(told.lanes));
   ProgressBar bar("export " + told.dataset, "bytes");
-  return OrFail(exports::ExportDataset(*source, request, blobs, options, ShowBytes(bar)));
+  auto made = exports::ExportDataset(*source, request, blobs, options, ShowBytes(bar));
+  if (!made.ok() && base) return OrFail(absl::StatusOr<Manifest>(Explained(made.status(), told.since)));
+  return OrFail(std::move(made));
 }
 
 void PrintExported(const Manifest& manifest, const std::string& url, bool repeated, double seconds,
                    const Globals& globals) {
   const std::string folder = fmt::format("{}/{}", url, manifest.id);
   const std::string data = fmt::format("{}/{}", folder, manifest.data);
+  const std::string& since = manifest.request.since;
   if (globals.json) {
-    return PrintJson({{"ok", true},
-                      {"id", manifest.id},
-                      {"url", folder},
-                      {"data", data},
-                      {"repeated", repeated},
-                      {"snapshot", manifest.snapshot},
-                      {"as_of_ms", manifest.as_of_ms},
-                      {"form", manifest.form},
-                      {"rows", manifest.TotalRows()},
-                      {"files", manifest.files.size()},
-                      {"bytes", manifest.TotalBytes()},
-                      {"seconds", seconds}});
+    Json answer = {{"ok", true},
+                   {"id", manifest.id},
+                   {"url", folder},
+                   {"data", data},
+                   {"repeated", repeated},
+                   {"snapshot", manifest.snapshot},
+                   {"as_of_ms", manifest.as_of_ms},
+                   {"form", manifest.form},
+                   {"rows", manifest.TotalRows()},
+                   {"files", manifest.files.size()},
+                   {"bytes", manifest.TotalBytes()},
+                   {"seconds", seconds}};
+    if (!since.empty()) answer["since"] = since;
+    return PrintJson(answer);
   }
-  Print("export {} of {} as of {}: {} rows in {} files, {}{}\nread {}/*.parquet\n", manifest.id,
-        manifest.request.dataset, UtcText(manifest.as_of_ms), manifest.TotalRows(), manifest.files.size(),
+  Print("export {} of {}{} as of {}: {} rows in {} files, {}{}\nread {}/*.parquet\n", manifest.id,
+        since.empty() ? "" : fmt::format("what has changed since {} in ", since), manifest.request.dataset,
+        UtcText(manifest.as_of_ms), manifest.TotalRows(), manifest.files.size(),
         SizeText(manifest.TotalBytes()),
         repeated ? "; an earlier call with this token has made it" : fmt::format(", in {:.1f} s", seconds),
         data);
@@ -160,6 +201,9 @@ void ExportParquet(const ParquetExport& told, const Globals& globals) {
         "--at, --from and --backup: not together with --server; a backup is read by this program, as --from "
         "or "
         "the backup.to of --config says");
+  }
+  if (!told.since.empty() && told.from_backup) {
+    WrongUsage("--since: not together with --at, --from and --backup; changes are read from the store");
   }
   if (!told.token.empty()) OrFail(exports::CheckToken(told.token));
   const auto blobs = OpenExports(globals, told.to);

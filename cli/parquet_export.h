@@ -16,6 +16,8 @@ struct ParquetExport {
   std::vector<std::string> columns;  ///< "NAME" or "NAME:TYPE"
   bool text = false;
   std::string token;
+  std::string
+      since;  ///< The ID of an export in the same place, of which the changes are exported; empty: all.
   uint64_t at_ms = 0;  ///< 0: as it is now or, from a backup, as that has it.
   BackupSource from;
   bool from_backup = false;  ///< Whether a backup is exported: `from` or `at_ms` was given.

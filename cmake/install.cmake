@@ -56,7 +56,7 @@ configure_package_config_file(cmake/KVStoreConfig.cmake.in ${PROJECT_BINARY_DIR}
                               INSTALL_DESTINATION ${config_folder})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/KVStoreConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/KVStoreConfig.cmake ${PROJECT_BINARY_DIR}/KVStoreConfigVersion.cmake
-              cmake/FindHiredis.cmake cmake/FindIsal.cmake cmake/FindZooKeeper.cmake cmake/FindMySqlConnector.cmake
+              cmake/FindIsal.cmake cmake/FindZooKeeper.cmake cmake/FindMySqlConnector.cmake
         DESTINATION ${config_folder})
 
 set(CPACK_GENERATOR DEB)

@@ -17,6 +17,7 @@
 #include "base/fail_point.h"
 #include "base/mutex.h"
 #include "base/process.h"
+#include "export/change_row_maker.h"
 #include "export/lane.h"
 #include "kvstore_api/call_scope.h"
 
@@ -42,7 +43,8 @@ class Run {
     manifest_.snapshot = source.is_snapshot();
     manifest_.host = ProcessName();
     manifest_.version = KV_VERSION;
-    manifest_.columns = NewRowMaker(request.shape, request.options)->columns();
+    manifest_.changes = options.changes;
+    manifest_.columns = NewMaker()->columns();
   }
 
   absl::StatusOr<Manifest> Do() {
@@ -53,8 +55,7 @@ class Run {
                               .schema = {manifest_.columns, Notes()},
                               .read = [this](uint64_t bytes) { return CountRead(bytes); }};
     for (size_t i = 0; i < std::max<size_t>(options_.lanes, 1); ++i) {
-      lanes_.push_back(
-          std::make_unique<Lane>(common, NewRowMaker(manifest_.request.shape, manifest_.request.options), i));
+      lanes_.push_back(std::make_unique<Lane>(common, NewMaker(), i));
     }
     auto done = WriteAll();
     if (done.ok()) done = PutManifest();
@@ -69,12 +70,21 @@ class Run {
   }
 
  private:
+  std::unique_ptr<RowMaker> NewMaker() const {
+    const ExportRequest& request = manifest_.request;
+    return request.since.empty() ? NewRowMaker(request.shape, request.options)
+                                 : NewChangeRowMaker(request.shape, request.options);
+  }
+
   /// What each file says of itself.
   std::vector<std::pair<std::string, std::string>> Notes() const {
-    return {{"kvstore.dataset", manifest_.request.dataset},
-            {"kvstore.form", manifest_.form},
-            {"kvstore.as_of_ms", std::to_string(manifest_.as_of_ms)},
-            {"kvstore.export", manifest_.id}};
+    std::vector<std::pair<std::string, std::string>> notes = {
+        {"kvstore.dataset", manifest_.request.dataset},
+        {"kvstore.form", manifest_.form},
+        {"kvstore.as_of_ms", std::to_string(manifest_.as_of_ms)},
+        {"kvstore.export", manifest_.id}};
+    if (!manifest_.request.since.empty()) notes.emplace_back("kvstore.since", manifest_.request.since);
+    return notes;
   }
 
   /// Each lane takes the next part that nobody has taken, until there is none.
@@ -172,6 +182,29 @@ absl::Status CheckSame(const Manifest& manifest, const ExportRequest& request) {
       "token: '{}' was used for an export of dataset '{}' with other options; use another token, or "
       "the same options",
       manifest.id, manifest.request.dataset));
+}
+
+absl::StatusOr<Manifest> FindBase(BlobStore& blobs, const std::string& since, const std::string& dataset) {
+  if (auto status = CheckExportId(since); !status.ok()) {
+    return absl::Status(status.code(), fmt::format("since: {}", std::string(status.message())));
+  }
+  auto base = ReadManifest(blobs, since);
+  if (absl::IsNotFound(base.status())) {
+    return absl::NotFoundError(fmt::format("since: there is no export '{}' in {}", since, blobs.url()));
+  }
+  if (!base.ok()) return base;
+  if (base->request.dataset != dataset) {
+    return absl::InvalidArgumentError(fmt::format("since: '{}' is an export of dataset '{}', not of '{}'",
+                                                  since, base->request.dataset, dataset));
+  }
+  if (base->changes.empty()) {
+    return absl::FailedPreconditionError(
+        fmt::format("since: export '{}' has no token of changes, because it was made from a backup, or the "
+                    "dataset kept no "
+                    "changes then; make a whole export",
+                    since));
+  }
+  return base;
 }
 
 absl::StatusOr<Manifest> ExportDataset(ExportSource& source, const ExportRequest& request, BlobStore& blobs,

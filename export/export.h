@@ -23,6 +23,9 @@ struct ExportOptions {
   /// Makes a repeated call the same export: its ID. Empty: each call is an export of its own.
   std::string token;
   size_t lanes = kUsualLanes;
+  /// The token of changes (TokenOfNow) that was read before the source was opened; empty: no export of
+  /// changes can go on behind this one.
+  std::string changes;
   /// An estimate of all bytes that are read, for `progress`.
   uint64_t total_bytes = 0;
 };
@@ -38,11 +41,17 @@ absl::StatusOr<std::optional<Manifest>> FindExport(BlobStore& blobs, const std::
 /// ALREADY_EXISTS if the export of a token is not what is asked for now.
 absl::Status CheckSame(const Manifest& manifest, const ExportRequest& request);
 
+/// Finds the export that an export of the changes of `dataset` goes on with. NOT_FOUND, INVALID_ARGUMENT or
+/// FAILED_PRECONDITION, with the field `since`, if there is none, it is of another dataset, or has no token
+/// of changes; errors of ReadManifest.
+absl::StatusOr<Manifest> FindBase(BlobStore& blobs, const std::string& since, const std::string& dataset);
+
 /// Writes a dataset as Parquet files, its parts in parallel, and their manifest last: until that is there,
 /// there is no export. The rows of a row group are in the order of the dataset's keys; a file has about 32
 /// MiB. What a call that failed has put is removed; what one has left that was killed is in a folder that no
 /// manifest names. If another call with the same token was faster, its export is returned.
 ///
+/// source    with ExportRequest::since, that of OpenChanges.
 /// request   what is asked for; its options must be right for the shape (CheckTableOptions).
 /// blobs     where to; exports are folders in it.
 /// progress  told the bytes that were read, and of all; may be null. Called by one thread at a time.

@@ -20,6 +20,8 @@ namespace {
 using pipe::ColumnType;
 
 constexpr uint64_t kFormat = 1;
+/// That of exports of changes, which a program that knows only whole ones must not take for one.
+constexpr uint64_t kChangesFormat = 2;
 constexpr uint64_t kMaxMs = uint64_t{1} << 62;
 constexpr size_t kMaxIdBytes = 100;
 
@@ -49,8 +51,11 @@ std::optional<ColumnType> ColumnTypeNamed(std::string_view name) {
 Json RequestToJson(const ExportRequest& request) {
   Json columns = Json::array();
   for (const TableColumn& column : request.options.columns) columns.push_back(ToText(column));
-  return {{"dataset", request.dataset},   {"shape", Name(request.shape)}, {"columns", std::move(columns)},
-          {"text", request.options.text}, {"from", request.from},         {"at_ms", request.at_ms}};
+  Json json = {{"dataset", request.dataset},    {"shape", Name(request.shape)},
+               {"columns", std::move(columns)}, {"text", request.options.text},
+               {"from", request.from},          {"at_ms", request.at_ms}};
+  if (!request.since.empty()) json["since"] = request.since;
+  return json;
 }
 
 /// The required object of that name; an empty one after a mistake.
@@ -75,6 +80,10 @@ ExportRequest ReadRequest(JsonFields& fields) {
   request.options.text = fields.OptionalBool("text").value_or(false);
   request.from = fields.String("from");
   request.at_ms = fields.Uint("at_ms", 0, kMaxMs);
+  request.since = fields.OptionalString("since").value_or("");
+  if (!request.since.empty() && !CheckExportId(request.since).ok()) {
+    fields.Fail("since", "is no name of an export");
+  }
   return request;
 }
 
@@ -155,22 +164,23 @@ std::string EncodeManifest(const Manifest& manifest) {
                      {"size", file.size},
                      {"checksum", file.checksum}});
   }
-  const Json json = {{"format", kFormat},
-                     {"id", manifest.id},
-                     {"token", manifest.token},
-                     {"request", RequestToJson(manifest.request)},
-                     {"form", manifest.form},
-                     {"snapshot", manifest.snapshot},
-                     {"as_of_ms", manifest.as_of_ms},
-                     {"began_ms", manifest.began_ms},
-                     {"finished_ms", manifest.finished_ms},
-                     {"host", manifest.host},
-                     {"version", manifest.version},
-                     {"data", manifest.data},
-                     {"rows", manifest.TotalRows()},
-                     {"bytes", manifest.TotalBytes()},
-                     {"columns", std::move(columns)},
-                     {"files", std::move(files)}};
+  Json json = {{"format", manifest.request.since.empty() ? kFormat : kChangesFormat},
+               {"id", manifest.id},
+               {"token", manifest.token},
+               {"request", RequestToJson(manifest.request)},
+               {"form", manifest.form},
+               {"snapshot", manifest.snapshot},
+               {"as_of_ms", manifest.as_of_ms},
+               {"began_ms", manifest.began_ms},
+               {"finished_ms", manifest.finished_ms},
+               {"host", manifest.host},
+               {"version", manifest.version},
+               {"data", manifest.data},
+               {"rows", manifest.TotalRows()},
+               {"bytes", manifest.TotalBytes()},
+               {"columns", std::move(columns)},
+               {"files", std::move(files)}};
+  if (!manifest.changes.empty()) json["changes"] = manifest.changes;
   return TextOf(json, 1) + "\n";
 }
 
@@ -179,7 +189,7 @@ absl::StatusOr<Manifest> DecodeManifest(std::string_view text, std::string_view 
   if (!json.ok()) return DamagedManifest(id, std::string(json.status().message()));
   JsonFields fields(*json, "");
   const uint64_t format = fields.Uint("format", 1, UINT64_MAX);
-  if (fields.FirstMistake().ok() && format > kFormat) {
+  if (fields.FirstMistake().ok() && format > kChangesFormat) {
     return absl::FailedPreconditionError(
         fmt::format("{}: a newer version of KVStore wrote it, in format {}", ManifestBlob(id), format));
   }
@@ -195,11 +205,16 @@ absl::StatusOr<Manifest> DecodeManifest(std::string_view text, std::string_view 
   manifest.host = fields.String("host");
   manifest.version = fields.String("version");
   manifest.data = fields.String("data");
+  manifest.changes = fields.OptionalString("changes").value_or("");
   manifest.columns = ReadEach(fields, "columns", ReadColumn);
   manifest.files = ReadEach(fields, "files", ReadExportedFile);
   std::set<std::string_view> paths;
   for (const ExportedFile& file : manifest.files) {
     if (!paths.insert(file.path).second) fields.Fail("files", fmt::format("{} is there twice", file.path));
+  }
+  if ((format == kChangesFormat) == manifest.request.since.empty()) {
+    fields.Fail("format", fmt::format("{} is not that of an export {} since", format,
+                                      manifest.request.since.empty() ? "without" : "with"));
   }
   if (manifest.id != id) fields.Fail("id", fmt::format("it is of another export, '{}'", manifest.id));
   // Fields that are not known are of a later version, which adds none that must be known under this format.

@@ -36,6 +36,8 @@ struct ExportRequest {
   /// or the ID of a backup.
   std::string from = {};
   uint64_t at_ms = 0;  ///< The time of which the dataset was to be; 0: now, or as the backup has it.
+  /// Of an export of changes: the ID of the one before, in the same place. Empty: all of the dataset.
+  std::string since = {};
   friend bool operator==(const ExportRequest&, const ExportRequest&) = default;
 };
 
@@ -51,6 +53,8 @@ struct Manifest {
   std::string host;          ///< Who made it, for people.
   std::string version;       ///< Of KVStore.
   std::string data;          ///< The folder, below that of the export, that has its files and no others.
+  /// The token of changes with which an export of changes goes on behind this one; empty: none can.
+  std::string changes;
   std::vector<pipe::Column> columns;
   std::vector<ExportedFile> files;
 

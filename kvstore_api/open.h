@@ -72,7 +72,10 @@ struct CacheOptions {
   std::vector<std::string> memcached;
   /// "host:port" of Redis servers, which cache the first pages of mappings, and their counts.
   std::vector<std::string> redis;
-  Login redis_login;          ///< Empty: Redis asks for none. Without a user: the default one.
+  Login redis_login;  ///< Empty: Redis asks for none. Without a user: the default one.
+  /// Encryption of the connections to each of the two; none: they are not encrypted.
+  std::optional<ClientTls> memcached_tls = {};
+  std::optional<ClientTls> redis_tls = {};
   uint32_t ttl_s = 3'600;     ///< A cached value is forgotten after this, 1..43,200.
   uint32_t timeout_ms = 250;  ///< How long a cache server may take to answer, 1..60,000.
   uint32_t connections = 16;  ///< To each cache server, 1..1,000.

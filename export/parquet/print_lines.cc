@@ -79,6 +79,10 @@ arrow::Result<std::unique_ptr<parquet::arrow::FileReader>> OpenReader(int in) {
 arrow::Status PrintLines(int in, int out, const LineOptions& options) {
   arrow::util::InitializeUTF8();
   ARROW_ASSIGN_OR_RAISE(const auto reader, OpenReader(in));
+  if (options.form != LineForm::kPoints && !NoteOf(*reader, "kvstore.since").empty()) {
+    return arrow::Status::Invalid("the file is of an export of what has changed since another one, '",
+                                  NoteOf(*reader, "kvstore.since"), "', and only whole exports are imported");
+  }
   ARROW_ASSIGN_OR_RAISE(const auto leaves, ChooseLeaves(reader->manifest(), options));
   ARROW_ASSIGN_OR_RAISE(const auto batches, reader->GetRecordBatchReader(AllRowGroups(*reader), leaves));
   OutputPipe output(out);

@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "absl/strings/cord.h"
+#include "base/start_thread.h"
 
 namespace kvstore::server {
 namespace {
@@ -178,7 +179,10 @@ void ChangeFeed::HandOver(std::vector<Place>& places) {
     to_look_at_.emplace_back(dataset);
   }
   for (size_t ready = idle_lookers_; ready < to_look_at_.size() && lookers_.size() < kMaxLookers; ++ready) {
-    lookers_.emplace_back([this] { Look(); });
+    std::thread looker;
+    // Without it those that there are look at one dataset after another, and the next round tries again.
+    if (!StartThread(looker, "followers of datasets on other machines", [this] { Look(); }).ok()) break;
+    lookers_.push_back(std::move(looker));
   }
   look_.notify_all();
 }

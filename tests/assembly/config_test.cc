@@ -215,6 +215,23 @@ TEST(Config, CachesStandInFrontOfABackend) {
   EXPECT_EQ(caches.lease_ms, 700u);
   EXPECT_EQ(caches.quarantine_s, 8u);
   EXPECT_EQ(FindBackendOfType(options, kMySql)->name, "fleet");
+  EXPECT_FALSE(caches.memcached_tls || caches.redis_tls);
+}
+
+TEST(Config, CachesMayBeEncrypted) {
+  ASSERT_OK_AND_ASSIGN(const OpenOptions options, Parse(R"({
+      "data": "store", "zookeeper": {"servers": "zk1:2181"},
+      "backends": {
+        "fleet": {"type": "cached", "of": {"type": "mysql", "user": "kv"},
+                  "objects": {"memcached": ["a:1"], "tls": {"ca": "ca.pem"}},
+                  "mappings": {"redis": ["b:2"], "tls": {"cert": "c.pem", "key": "c.key", "server_name": "r"}}}}})"));
+  const auto& caches = std::any_cast<const CacheOptions&>(options.backends[0].options);
+  ASSERT_TRUE(caches.memcached_tls && caches.redis_tls);
+  EXPECT_EQ(caches.memcached_tls->ca, "/etc/kv/ca.pem");
+  EXPECT_EQ(caches.redis_tls->ca, "");
+  EXPECT_EQ(caches.redis_tls->cert, "/etc/kv/c.pem");
+  EXPECT_EQ(caches.redis_tls->key, "/etc/kv/c.key");
+  EXPECT_EQ(caches.redis_tls->server_name, "r");
 }
 
 TEST(Config, CachesThatCannotBeAreRefused) {
@@ -232,6 +249,9 @@ TEST(Config, CachesThatCannotBeAreRefused) {
       {R"({"data": "s", "zookeeper": {"servers": "z:1"}, "backends": {"a": {"type": "cached",
            "of": {"type": "mysql", "user": "kv"}, "mappings": {"redis": ["a:1"], "user": "kv"}}}})",
        "backends.a.mappings.password: is missing"},
+      {R"({"data": "s", "zookeeper": {"servers": "z:1"}, "backends": {"a": {"type": "cached",
+           "of": {"type": "mysql", "user": "kv"}, "mappings": {"redis": ["a:1"], "tls": {"cert": "c"}}}}})",
+       "backends.a.mappings.tls.key: is missing"},
       {R"({"data": "s", "zookeeper": {"servers": "z:1"}, "backends": {"a": {"type": "cached",
            "of": {"type": "mysql", "user": "kv"}, "lease_ms": 600, "quarantine_s": 1}}})",
        "backends.a.lease_ms: 600 is more than half of quarantine_s, 1"},

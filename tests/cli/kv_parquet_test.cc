@@ -111,6 +111,38 @@ TEST_F(KvParquet, RowsComeBackAsTheyWere) {
   EXPECT_EQ(Ok({"export", "again"}), Ok({"export", "events"}));
 }
 
+TEST_F(KvParquet, WhatHasChangedSinceAnExport) {
+  Ok({"dataset", "create", "events", "--keep-changes-ms", "1d"});
+  Ok({"put", "events", "a", "x=1"});
+  Export("events", {"--token", "first"});
+  Ok({"put", "events", "b", "x=2"});
+  const Json second = Export("events", {"--token", "second", "--since", "first"});
+  EXPECT_EQ(second["rows"], 1);
+  EXPECT_EQ(second["since"], "first");
+  EXPECT_EQ(second["snapshot"], false);
+  EXPECT_EQ(Export("events", {"--token", "second", "--since", "first"})["repeated"], true);
+  const auto refused = [&](std::vector<std::string> options, const std::string& error) {
+    options.insert(options.begin(), {"export", "events", "--format", "parquet", "--to", Folder()});
+    Fails(options, error);
+  };
+  refused({"--token", "second"}, "was used for an export of dataset 'events' with other options");
+  refused({"--since", "none"}, "NOT_FOUND: since: there is no export 'none'");
+  refused({"--since", "first", "--columns", "x"}, "leave the columns out");
+  Fails({"import", "events", "--format", "parquet", second["url"].get<std::string>()},
+        "is an export of what has changed since 'first', and only whole exports are imported");
+  Fails({"import", "events", "--format", "parquet", FileOf(second).string()},
+        "of what has changed since another one, 'first'");
+  Ok({"dataset", "alter", "events", "--keep-changes-ms", "0"});
+  refused({"--since", "first"}, "keeps no changes");
+  Ok({"dataset", "alter", "events", "--keep-changes-ms", "1d"});
+  refused({"--since", "first"},
+          "OUT_OF_RANGE: since: some of what was written since export 'first' is not kept");
+  Ok({"dataset", "create", "without"});
+  Export("without", {"--token", "third"});
+  Fails({"export", "without", "--format", "parquet", "--to", Folder(), "--since", "third"},
+        "since: export 'third' has no token of changes");
+}
+
 TEST_F(KvParquet, RowsAreReadByOthers) {
   const size_t cells = MakeRows("events");
   ReadBack(Export("events"), "events", cells);

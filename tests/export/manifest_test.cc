@@ -51,6 +51,27 @@ TEST(ExportManifest, HasThisForm) {
       {"path": "1a2b3c4d/part-00001-00000.parquet", "rows": 5, "row_groups": 2, "size": 300, "checksum": "cd"}]})"));
 }
 
+TEST(ExportManifest, OfChangesHasThisForm) {
+  Manifest manifest = Sample();
+  manifest.request.since = "sunday";
+  manifest.changes = "t0ken";
+  Json json = Json::parse(EncodeManifest(manifest));
+  EXPECT_EQ(*DecodeManifest(json.dump(), "monday"), manifest);
+  EXPECT_EQ(json["format"], 2) << "a program that knows only whole exports must refuse it";
+  EXPECT_EQ(json["changes"], "t0ken");
+  EXPECT_EQ(json["request"]["since"], "sunday");
+  json["request"].erase("since");
+  EXPECT_THAT(DecodeManifest(json.dump(), "monday"), FailsWith(StatusCode::kDataLoss, "format"));
+  json["request"]["since"] = "../x";
+  EXPECT_THAT(DecodeManifest(json.dump(), "monday"), FailsWith(StatusCode::kDataLoss, "request.since"));
+  manifest.request.since.clear();
+  json = Json::parse(EncodeManifest(manifest));
+  EXPECT_EQ(json["format"], 1) << "any program can read a whole export";
+  EXPECT_EQ(json["changes"], "t0ken");
+  json["request"]["since"] = "sunday";
+  EXPECT_THAT(DecodeManifest(json.dump(), "monday"), FailsWith(StatusCode::kDataLoss, "format"));
+}
+
 TEST(ExportManifest, IsReadBack) {
   Manifest manifest = Sample();
   manifest.columns = {{"a", ColumnType::kBytes},     {"b", ColumnType::kText},   {"c", ColumnType::kInt64},
@@ -81,7 +102,7 @@ TEST(ExportManifest, DamageIsNamed) {
   EXPECT_THAT(DecodeManifest("[]", "monday"), damaged("monday/manifest.json"));
   EXPECT_THAT(DecodeManifest("{}", "monday"), damaged("format"));
   EXPECT_THAT(DecodeManifest(good.dump(), "tuesday"), damaged("it is of another export"));
-  EXPECT_THAT(with(Json::json_pointer("/format"), 2),
+  EXPECT_THAT(with(Json::json_pointer("/format"), 3),
               FailsWith(StatusCode::kFailedPrecondition, "a newer version"));
   EXPECT_THAT(with(Json::json_pointer("/request"), 2), damaged("request"));
   EXPECT_THAT(with(Json::json_pointer("/request/shape"), "x"), damaged("request.shape"));

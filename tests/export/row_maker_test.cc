@@ -4,8 +4,11 @@
 
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "export/change_row_maker.h"
+#include "idgen/object_id.h"
 #include "kvstore_api/limits.h"
 #include "tests/export/export_fixture.h"
 
@@ -71,16 +74,26 @@ class TextSink : public RowSink {
   std::vector<std::string> texts_;
 };
 
-/// The rows of a table of these units, or the first error.
+/// The rows that a maker makes of these units, or the first error.
+absl::StatusOr<std::vector<std::string>> RowsBy(RowMaker& maker, std::vector<Unit> units) {
+  TextSink sink(maker);
+  for (Unit& unit : units) {
+    if (auto status = maker.Add(unit, sink); !status.ok()) return status;
+  }
+  if (auto status = maker.EndRange(sink); !status.ok()) return status;
+  return sink.texts();
+}
+
+/// The rows of a table of these units.
 absl::StatusOr<std::vector<std::string>> Rows(Shape shape, const TableOptions& options,
                                               std::vector<Unit> units) {
-  const auto maker = NewRowMaker(shape, options);
-  TextSink sink(*maker);
-  for (Unit& unit : units) {
-    if (auto status = maker->Add(unit, sink); !status.ok()) return status;
-  }
-  if (auto status = maker->EndRange(sink); !status.ok()) return status;
-  return sink.texts();
+  return RowsBy(*NewRowMaker(shape, options), std::move(units));
+}
+
+/// The rows of a table of changes.
+absl::StatusOr<std::vector<std::string>> ChangedRows(Shape shape, const TableOptions& options,
+                                                     std::vector<Unit> units) {
+  return RowsBy(*NewChangeRowMaker(shape, options), std::move(units));
 }
 
 TEST(RowMaker, EachCellIsARowOfALongTable) {
@@ -219,6 +232,36 @@ TEST(RowMaker, UnitsOfAnotherShapeAreRefused) {
                    {ObjectUnitOf(uint64_t{5} << 36 | 7, 1, "{")}),
               FailsWith(StatusCode::kDataLoss, "is not JSON"));
   EXPECT_THAT(*Rows(Shape::kRows, {}, {RowUnitOf("r", "c", {})}), IsEmpty());
+}
+
+TEST(ChangeRowMaker, WhatIsGoneIsItsKeyAlone) {
+  std::string whole_row;
+  AppendEncoded(whole_row, "s");
+  ASSERT_OK_AND_ASSIGN(const auto rows, ChangedRows(Shape::kRows, {},
+                                                    {RowUnitOf("r", "a", {{5, "new"}, {3, "old"}}),
+                                                     RowUnitOf("r", "b", {}), Unit{whole_row, {}}}));
+  EXPECT_THAT(rows, ElementsAre("r|a|5|new|0", "r|a|3|old|0", "r|b|-|-|1", "s|-|-|-|1"));
+  ASSERT_OK_AND_ASSIGN(
+      const auto entries,
+      ChangedRows(Shape::kMappings, {}, {MappingUnitOf(5, 6, 7), Unit{MappingUnitKey(5, 8), {}}}));
+  EXPECT_THAT(entries, ElementsAre("5|6|7|0", "5|8|-|1"));
+}
+
+TEST(ChangeRowMaker, ObjectsHaveThePartsOfTheirIdAlsoWhenTheyAreGone) {
+  const uint64_t id = ObjectId::Make(3, 7, 9)->value();
+  const TableOptions options{.columns = {{"n", ColumnType::kInt64}}};
+  ASSERT_OK_AND_ASSIGN(const auto rows,
+                       ChangedRows(Shape::kObjects, options,
+                                   {ObjectUnitOf(id, 5, R"({"n":1})"), Unit{ObjectUnitKey(id), {}}}));
+  const std::string parts = std::to_string(id) + "|3|7|9|";
+  EXPECT_THAT(rows, ElementsAre(parts + R"(5|{"n":1}|1|0)", parts + "-|-|-|1"));
+}
+
+TEST(ChangeRowMaker, KeysOfWhatIsGoneAreCheckedToo) {
+  EXPECT_THAT(ChangedRows(Shape::kRows, {.text = true}, {RowUnitOf("\xFF", "a", {})}),
+              FailsWith(StatusCode::kFailedPrecondition, "export without --text"));
+  EXPECT_THAT(ChangedRows(Shape::kObjects, {}, {RowUnitOf("r", "a", {})}),
+              FailsWith(StatusCode::kDataLoss, "none of objects"));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,10 +16,17 @@ class CacheServer {
  public:
   enum class Kind : uint8_t { kMemcached, kRedis };
 
+  /// The PEM files of a server that speaks TLS only.
+  struct Tls {
+    std::string cert;
+    std::string key;
+    std::string client_ca;  ///< Clients need a certificate of this authority; empty: they need none.
+  };
+
   /// Starts it and returns when it serves. Throws std::runtime_error if it does not.
   ///
   /// arguments  more of them.
-  explicit CacheServer(Kind kind, std::vector<std::string> arguments = {});
+  explicit CacheServer(Kind kind, std::vector<std::string> arguments = {}, std::optional<Tls> tls = {});
   ~CacheServer();
   CacheServer(const CacheServer&) = delete;
   CacheServer& operator=(const CacheServer&) = delete;
@@ -37,11 +45,13 @@ class CacheServer {
   void Continue();
 
  private:
-  /// Whether it answers.
+  std::vector<std::string> Command() const;
+  /// Whether it answers, or with TLS takes connections.
   bool Serves() const;
 
   const Kind kind_;
   const std::vector<std::string> arguments_;
+  const std::optional<Tls> tls_;
   const TempDir dir_;
   const uint16_t port_;
   pid_t process_ = -1;

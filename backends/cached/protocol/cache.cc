@@ -32,7 +32,7 @@ constexpr size_t kMaxLeft = 64;
 std::string_view Name(CacheKind kind) { return kind == CacheKind::kObjects ? "objects" : "mappings"; }
 
 Cache::Cache(CacheKind kind, const CacheOptions& options, ViewKeeper& view, OpenServer open)
-    : kind_(kind), options_(options), view_(view), open_(open), thread_([this] { Run(); }) {}
+    : kind_(kind), options_(options), view_(view), open_(std::move(open)), thread_([this] { Run(); }) {}
 
 Cache::~Cache() {
   {
@@ -57,12 +57,7 @@ std::shared_ptr<GuardedServer> Cache::ServerAt(const View& view, const std::stri
   const MutexLock lock(servers_mutex_);
   auto& server = servers_[{view.id, address}];
   if (server == nullptr) {
-    server = std::make_shared<GuardedServer>(open_({.address = address,
-                                                    .guard = GuardKey(view),
-                                                    .timeout = milliseconds(options_.timeout_ms),
-                                                    .connections = options_.connections,
-                                                    .user = options_.redis_login.user,
-                                                    .password = options_.redis_login.password}));
+    server = std::make_shared<GuardedServer>(open_(address, GuardKey(view)));
   }
   return server;
 }

@@ -54,10 +54,11 @@ struct Found {
 /// CallScope, and check that in between.
 class Cache {
  public:
-  using OpenServer = std::unique_ptr<Server> (*)(const ServerOptions&);
+  /// Opens the server at "host:port" that has its guard at this key; it is connected to when it is needed.
+  using OpenServer =
+      std::function<std::unique_ptr<Server>(const std::string& address, const std::string& guard)>;
 
   /// view  must outlive this.
-  /// open  opens a server that is connected to when it is needed.
   Cache(CacheKind kind, const CacheOptions& options, ViewKeeper& view, OpenServer open);
   ~Cache();
 

@@ -8,6 +8,7 @@
 
 #include "backends/cached/servers/memcached.h"
 #include "backends/cached/servers/redis.h"
+#include "backends/cached/servers/tls_client.h"
 #include "base/random_number.h"
 #include "kvstore_api/call_scope.h"
 
@@ -42,13 +43,49 @@ absl::Status AwaitLease(std::chrono::milliseconds lease) {
   return absl::OkStatus();
 }
 
+std::shared_ptr<TlsClient> MakeTls(const std::optional<ClientTls>& files) {
+  return files ? std::make_shared<TlsClient>(*files) : nullptr;
+}
+
+/// Opens servers with `open` as the options say.
+Cache::OpenServer Opener(std::unique_ptr<Server> (*open)(const ServerOptions&), const CacheOptions& options,
+                         const Login& login, std::shared_ptr<TlsClient> tls) {
+  ServerOptions common{.timeout = std::chrono::milliseconds(options.timeout_ms),
+                       .connections = options.connections,
+                       .user = login.user,
+                       .password = login.password,
+                       .tls = std::move(tls)};
+  return [open, common](const std::string& address, const std::string& guard) {
+    ServerOptions one = common;
+    one.address = address;
+    one.guard = guard;
+    return open(one);
+  };
+}
+
 }  // namespace
 
 Caches::Caches(const CacheOptions& options, const ZooKeeperOptions& zookeeper, const std::string& node)
     : options_(options),
+      memcached_tls_(MakeTls(options.memcached_tls)),
+      redis_tls_(MakeTls(options.redis_tls)),
+      open_memcached_(Opener(OpenMemcached, options, {}, memcached_tls_)),
+      open_redis_(Opener(OpenRedis, options, options.redis_login, redis_tls_)),
       view_(zookeeper, node, FirstView(options)),
-      objects_(CacheKind::kObjects, options_, view_, OpenMemcached),
-      mappings_(CacheKind::kMappings, options_, view_, OpenRedis) {}
+      objects_(CacheKind::kObjects, options_, view_, open_memcached_),
+      mappings_(CacheKind::kMappings, options_, view_, open_redis_) {}
+
+absl::Status Caches::CheckTls() {
+  const auto check = [](std::string_view field, TlsClient* tls) {
+    const absl::StatusOr<std::shared_ptr<SSL_CTX>> context = tls == nullptr ? nullptr : tls->Context();
+    if (context.ok()) return absl::OkStatus();
+    return absl::Status(context.status().code(),
+                        fmt::format("{}.{}", field, std::string(context.status().message())));
+  };
+  auto status = check("objects", memcached_tls_.get());
+  if (status.ok()) status = check("mappings", redis_tls_.get());
+  return status;
+}
 
 bool Caches::IsAsConfigured(const View& view) const {
   return view.memcached == options_.memcached && view.redis == options_.redis &&
@@ -91,13 +128,8 @@ absl::Status Caches::UseServers(const std::set<std::string>& stopped) {
   if (mine.list == 0) return another;
   // and the servers of before tell it to those who have not heard.
   for (const std::string& name : mine.before) {
-    const ServerOptions options{.address = name.substr(name.find(' ') + 1),
-                                .guard = GuardKey(mine),
-                                .timeout = std::chrono::milliseconds(options_.timeout_ms),
-                                .connections = 1,
-                                .user = options_.redis_login.user,
-                                .password = options_.redis_login.password};
-    GuardedServer server(name.starts_with("redis ") ? OpenRedis(options) : OpenMemcached(options));
+    const Cache::OpenServer& open = name.starts_with("redis ") ? open_redis_ : open_memcached_;
+    GuardedServer server(open(name.substr(name.find(' ') + 1), GuardKey(mine)));
     status = server.Change(mine.list, [&](Guard& guard) {
       Renew(guard, mine.list);
       return true;

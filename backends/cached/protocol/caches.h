@@ -32,6 +32,10 @@ class Caches {
   ///       servers of `options` into force.
   Caches(const CacheOptions& options, const ZooKeeperOptions& zookeeper, const std::string& node);
 
+  /// Whether the certificates and keys of the options can be used. INVALID_ARGUMENT names the field, the file
+  /// and the reason.
+  absl::Status CheckTls();
+
   Cache& objects() { return objects_; }
   Cache& mappings() { return mappings_; }
   ViewKeeper& view() { return view_; }
@@ -67,6 +71,10 @@ class Caches {
   Cache& CacheOf(CacheKind kind) { return kind == CacheKind::kObjects ? objects_ : mappings_; }
 
   const CacheOptions options_;
+  const std::shared_ptr<TlsClient> memcached_tls_;  // null: not encrypted
+  const std::shared_ptr<TlsClient> redis_tls_;      // the same
+  const Cache::OpenServer open_memcached_;
+  const Cache::OpenServer open_redis_;
   ViewKeeper view_;
   Cache objects_;
   Cache mappings_;

@@ -5,9 +5,9 @@
 #include <chrono>
 #include <utility>
 
+#include "backends/cached/servers/channel.h"
 #include "backends/cached/servers/connections.h"
 #include "backends/cached/servers/memcached_answers.h"
-#include "backends/cached/servers/socket.h"
 #include "base/big_endian.h"
 #include "base/clock.h"
 
@@ -24,13 +24,13 @@ constexpr int kRounds = 100;
 /// A connection, and the answers to what was sent on it.
 class MemcachedConnection {
  public:
-  MemcachedConnection(Socket socket, std::chrono::milliseconds timeout)
-      : socket_(std::move(socket)), timeout_(timeout) {}
+  MemcachedConnection(Channel channel, std::chrono::milliseconds timeout)
+      : channel_(std::move(channel)), timeout_(timeout) {}
 
   /// Sends commands, and returns the answers to so many of them.
   absl::StatusOr<std::vector<MemcachedAnswer>> Ask(std::string_view commands, size_t answers) {
-    socket_.EndAt(std::chrono::steady_clock::now() + timeout_);
-    if (auto status = socket_.Send(commands); !status.ok()) return status;
+    channel_.EndAt(std::chrono::steady_clock::now() + timeout_);
+    if (auto status = channel_.Send(commands); !status.ok()) return status;
     std::vector<MemcachedAnswer> all;
     all.reserve(answers);
     while (all.size() < answers) {
@@ -40,14 +40,14 @@ class MemcachedConnection {
         all.push_back(**std::move(answer));
         continue;
       }
-      if (auto status = socket_.Receive(answers_.bytes()); !status.ok()) return status;
+      if (auto status = channel_.Receive(answers_.bytes()); !status.ok()) return status;
     }
     if (!answers_.empty()) return absl::UnavailableError("answers more than it was asked");
     return all;
   }
 
  private:
-  Socket socket_;
+  Channel channel_;
   MemcachedAnswers answers_;
   const std::chrono::milliseconds timeout_;
 };
@@ -81,9 +81,9 @@ class Memcached : public Server {
         ask_guard_(fmt::format("mg {} v c f\r\n", guard_)),
         connections_(
             [options]() -> absl::StatusOr<std::unique_ptr<MemcachedConnection>> {
-              auto socket = Socket::Connect(options.address, options.timeout);
-              if (!socket.ok()) return socket.status();
-              return std::make_unique<MemcachedConnection>(*std::move(socket), options.timeout);
+              auto channel = Channel::Connect(options);
+              if (!channel.ok()) return channel.status();
+              return std::make_unique<MemcachedConnection>(*std::move(channel), options.timeout);
             },
             options) {}
 

@@ -6,6 +6,8 @@
 #include <array>
 #include <charconv>
 
+#include "backends/cached/servers/shown.h"
+
 namespace kvstore::cached {
 namespace {
 
@@ -23,14 +25,6 @@ std::string_view NextWord(std::string_view& line) {
   const std::string_view word = line.substr(0, end);
   line.remove_prefix(std::min(end + 1, line.size()));
   return word;
-}
-
-/// The part of a text from a server that a message can show.
-std::string Shown(std::string_view text) {
-  std::string shown(text.substr(0, 80));
-  std::replace_if(
-      shown.begin(), shown.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
-  return shown;
 }
 
 bool IsKnown(std::string_view code) {

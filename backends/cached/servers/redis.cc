@@ -1,17 +1,18 @@
 #include "backends/cached/servers/redis.h"
 
 #include <fmt/format.h>
-#include <hiredis/hiredis.h>
 #include <openssl/evp.h>
 
 #include <array>
-#include <cerrno>
-#include <charconv>
+#include <chrono>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/escaping.h"
+#include "backends/cached/servers/channel.h"
 #include "backends/cached/servers/connections.h"
-#include "base/address.h"
+#include "backends/cached/servers/redis_answers.h"
+#include "backends/cached/servers/shown.h"
 #include "base/random_number.h"
 
 namespace kvstore::cached {
@@ -91,40 +92,37 @@ redis.call('SET', KEYS[1], ARGV[2])
 return 1
 )lua";
 
-using Reply = std::unique_ptr<redisReply, void (*)(redisReply*)>;
+using AnswerKind = RedisAnswer::Kind;
 
-std::string_view TextOf(const redisReply& reply) { return {reply.str, reply.len}; }
+/// A command as it is sent: an array of texts.
+std::string Encode(std::span<const std::string_view> words) {
+  std::string command;
+  fmt::format_to(std::back_inserter(command), "*{}\r\n", words.size());
+  for (const std::string_view word : words) {
+    fmt::format_to(std::back_inserter(command), "${}\r\n", word.size());
+    command.append(word).append("\r\n");
+  }
+  return command;
+}
 
 /// A connection, and the run of the server that it leads to.
 class RedisConnection {
  public:
   static absl::StatusOr<std::unique_ptr<RedisConnection>> Open(const ServerOptions& options) {
-    const auto host = HostOf(options.address);
-    int port = 0;
-    const std::string text = options.address.substr(options.address.rfind(':') + 1);
-    if (!host || std::from_chars(text.data(), text.data() + text.size(), port).ec != std::errc()) {
-      return absl::InvalidArgumentError(fmt::format("'{}' is not host:port", options.address));
-    }
-    const auto ms = options.timeout.count();
-    const timeval timeout{.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
-    auto connection = std::unique_ptr<RedisConnection>(
-        new RedisConnection(redisConnectWithTimeout(host->c_str(), port, timeout)));
-    if (connection->context_ == nullptr) return absl::UnavailableError("cannot connect");
-    if (connection->context_->err != 0) {
-      return absl::UnavailableError(fmt::format("cannot connect: {}", connection->context_->errstr));
-    }
-    redisSetTimeout(connection->context_.get(), timeout);
-    redisEnableKeepAlive(connection->context_.get());
+    auto channel = Channel::Connect(options);
+    if (!channel.ok()) return channel.status();
+    auto connection =
+        std::unique_ptr<RedisConnection>(new RedisConnection(*std::move(channel), options.timeout));
     if (!options.password.empty()) {
       std::vector<std::string_view> login = {"AUTH"};
       if (!options.user.empty()) login.push_back(options.user);
       login.push_back(options.password);
-      if (auto reply = connection->Command(login); !reply.ok()) return reply.status();
+      if (auto answer = connection->Command(login); !answer.ok()) return answer.status();
     }
-    auto info = connection->Command(std::vector<std::string_view>{"INFO", "server"});
+    const auto info = connection->Command(std::vector<std::string_view>{"INFO", "server"});
     if (!info.ok()) return info.status();
     constexpr std::string_view kRun = "run_id:";
-    const std::string_view all = TextOf(**info);
+    const std::string_view all = info->text;
     const size_t at = all.find(kRun);
     if (at == std::string_view::npos) return absl::UnavailableError("does not tell its run_id (INFO server)");
     const std::string_view run = all.substr(at + kRun.size());
@@ -134,33 +132,32 @@ class RedisConnection {
 
   const std::string& run() const { return run_; }
 
-  absl::StatusOr<Reply> Command(std::span<const std::string_view> words) {
-    std::vector<const char*> texts;
-    std::vector<size_t> sizes;
-    for (const std::string_view word : words) {
-      texts.push_back(word.data());
-      sizes.push_back(word.size());
+  /// Sends a command, and returns its answer. UNAVAILABLE for an error.
+  ///
+  /// most_parts  How many parts a list may have that is the answer.
+  absl::StatusOr<RedisAnswer> Command(std::span<const std::string_view> words, size_t most_parts = 0) {
+    channel_.EndAt(std::chrono::steady_clock::now() + timeout_);
+    if (auto status = channel_.Send(Encode(words)); !status.ok()) return status;
+    for (;;) {
+      auto answer = answers_.Next(most_parts);
+      if (!answer.ok()) return answer.status();
+      if (!*answer) {
+        if (auto status = channel_.Receive(answers_.bytes()); !status.ok()) return status;
+        continue;
+      }
+      if (!answers_.empty()) return absl::UnavailableError("answers more than it was asked");
+      if ((*answer)->kind != AnswerKind::kError) return **std::move(answer);
+      return absl::UnavailableError(fmt::format("refuses: {}", Shown((*answer)->text)));
     }
-    Reply reply(static_cast<redisReply*>(redisCommandArgv(context_.get(), static_cast<int>(words.size()),
-                                                          texts.data(), sizes.data())),
-                [](redisReply* r) { freeReplyObject(r); });
-    if (reply == nullptr) {
-      const bool closed = context_->err == REDIS_ERR_EOF ||
-                          (context_->err == REDIS_ERR_IO && (errno == ECONNRESET || errno == EPIPE));
-      if (closed) return absl::CancelledError("has closed the connection");
-      return absl::UnavailableError(context_->err == REDIS_ERR_IO ? "does not answer in time"
-                                                                  : context_->errstr);
-    }
-    if (reply->type == REDIS_REPLY_ERROR) {
-      return absl::UnavailableError(fmt::format("refuses: {}", TextOf(*reply)));
-    }
-    return reply;
   }
 
  private:
-  explicit RedisConnection(redisContext* context) : context_(context, redisFree) {}
+  RedisConnection(Channel channel, std::chrono::milliseconds timeout)
+      : channel_(std::move(channel)), timeout_(timeout) {}
 
-  const std::unique_ptr<redisContext, void (*)(redisContext*)> context_;
+  Channel channel_;
+  RedisAnswers answers_;
+  const std::chrono::milliseconds timeout_;
   std::string run_;
 };
 
@@ -219,20 +216,21 @@ class Redis : public Server {
       arguments.emplace_back(&key.part, 1);
     }
     LookedAll all;
-    auto status = Run(scripts_.look, names, arguments, [&](const redisReply& reply, const std::string& run) {
-      if (reply.type != REDIS_REPLY_ARRAY || reply.elements != keys.size() + 1) return false;
-      all.keys.clear();
-      for (size_t i = 0; i < reply.elements; ++i) {
-        if (reply.element[i]->type != REDIS_REPLY_STRING) return false;
-        const std::string_view text = TextOf(*reply.element[i]);
-        if (i == keys.size()) {
-          all.guard = GuardOf(text, run);
-        } else if (!AddLooked(text, mine, all.keys)) {
-          return false;
-        }
-      }
-      return true;
-    });
+    auto status =
+        Run(scripts_.look, names, arguments, [&](const RedisAnswer& answer, const std::string& run) {
+          if (answer.kind != AnswerKind::kList || answer.parts.size() != keys.size() + 1) return false;
+          all.keys.clear();
+          for (size_t i = 0; i < answer.parts.size(); ++i) {
+            if (answer.parts[i].kind != AnswerKind::kText) return false;
+            const std::string_view text = answer.parts[i].text;
+            if (i == keys.size()) {
+              all.guard = GuardOf(text, run);
+            } else if (!AddLooked(text, mine, all.keys)) {
+              return false;
+            }
+          }
+          return true;
+        });
     if (!status.ok()) return status;
     return all;
   }
@@ -260,9 +258,9 @@ class Redis : public Server {
     const std::string kept = std::to_string(kMarkSeconds);
     Marked marked;
     auto status = Run(scripts_.mark, {key}, {mark_text, kept, guard_},
-                      [&](const redisReply& reply, const std::string& run) {
-                        if (reply.type != REDIS_REPLY_STRING) return false;
-                        marked.guard = GuardOf(TextOf(reply), run);
+                      [&](const RedisAnswer& answer, const std::string& run) {
+                        if (answer.kind != AnswerKind::kText) return false;
+                        marked.guard = GuardOf(answer.text, run);
                         return true;
                       });
     if (!status.ok()) return status;
@@ -297,9 +295,9 @@ class Redis : public Server {
       replaced = !text;
       if (!text) return absl::OkStatus();
       const std::string next = connection.run() + " " + *text;
-      auto reply = Evaluate(connection, scripts_.replace_guard, {guard_}, {*stored, next});
-      if (!reply.ok()) return reply.status();
-      replaced = (*reply)->type == REDIS_REPLY_INTEGER && (*reply)->integer == 1;
+      const auto answer = Evaluate(connection, scripts_.replace_guard, {guard_}, {*stored, next});
+      if (!answer.ok()) return answer.status();
+      replaced = answer->kind == AnswerKind::kNumber && answer->number == 1;
       return absl::OkStatus();
     });
     if (!status.ok()) return Named(status);
@@ -311,9 +309,9 @@ class Redis : public Server {
 
   /// The guard as it is stored, with the run in front; empty if there is none.
   absl::StatusOr<std::string> StoredGuard(RedisConnection& connection) const {
-    auto reply = connection.Command(std::vector<std::string_view>{"GET", guard_});
-    if (!reply.ok()) return reply.status();
-    return (*reply)->type == REDIS_REPLY_STRING ? std::string(TextOf(**reply)) : std::string();
+    const auto answer = connection.Command(std::vector<std::string_view>{"GET", guard_});
+    if (!answer.ok()) return answer.status();
+    return answer->text;
   }
 
   /// The guard's text, if it was stored in this run of the server.
@@ -352,29 +350,30 @@ class Redis : public Server {
   }
 
   /// Runs a script: by its hash, or whole where the server does not know it yet.
-  static absl::StatusOr<Reply> Evaluate(RedisConnection& connection, const Script& script,
-                                        const std::vector<std::string_view>& keys,
-                                        const std::vector<std::string_view>& arguments) {
+  static absl::StatusOr<RedisAnswer> Evaluate(RedisConnection& connection, const Script& script,
+                                              const std::vector<std::string_view>& keys,
+                                              const std::vector<std::string_view>& arguments) {
     const std::string count = std::to_string(keys.size());
     std::vector<std::string_view> words = {"EVALSHA", script.name(), count};
     words.insert(words.end(), keys.begin(), keys.end());
     words.insert(words.end(), arguments.begin(), arguments.end());
-    auto reply = connection.Command(words);
-    if (reply.ok() || reply.status().message().find("NOSCRIPT") == absl::string_view::npos) return reply;
+    // A script answers with a list of one part for each key and the guard, or with no list.
+    auto answer = connection.Command(words, keys.size() + 1);
+    if (answer.ok() || answer.status().message().find("NOSCRIPT") == absl::string_view::npos) return answer;
     words[0] = "EVAL";
     words[1] = script.text();
-    return connection.Command(words);
+    return connection.Command(words, keys.size() + 1);
   }
 
-  /// Runs a script, and gives its reply and the server's run to `read`, which returns whether it is what it
+  /// Runs a script, and gives its answer and the server's run to `read`, which returns whether it is what it
   /// must be.
   template <typename Read>
   absl::Status Run(const Script& script, const std::vector<std::string_view>& keys,
                    const std::vector<std::string_view>& arguments, Read read) {
     auto status = connections_.Run([&](RedisConnection& connection) -> absl::Status {
-      auto reply = Evaluate(connection, script, keys, arguments);
-      if (!reply.ok()) return reply.status();
-      if (!read(**reply, connection.run()))
+      const auto answer = Evaluate(connection, script, keys, arguments);
+      if (!answer.ok()) return answer.status();
+      if (!read(*answer, connection.run()))
         return absl::UnavailableError("answers what no server of Redis does");
       return absl::OkStatus();
     });
@@ -382,7 +381,7 @@ class Redis : public Server {
   }
   absl::Status Run(const Script& script, const std::vector<std::string_view>& keys,
                    const std::vector<std::string_view>& arguments) {
-    return Run(script, keys, arguments, [](const redisReply&, const std::string&) { return true; });
+    return Run(script, keys, arguments, [](const RedisAnswer&, const std::string&) { return true; });
   }
 
   const Scripts& scripts_ = AllScripts();

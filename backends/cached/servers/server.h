@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -14,6 +15,8 @@
 
 namespace kvstore::cached {
 
+class TlsClient;
+
 /// How a cache server is reached.
 struct ServerOptions {
   std::string address;             ///< "host:port"
@@ -22,6 +25,7 @@ struct ServerOptions {
   uint32_t connections = 16;               ///< At most.
   std::string user;                        ///< Redis only; empty: the default one.
   std::string password;                    ///< Redis only; empty: none is asked for.
+  std::shared_ptr<TlsClient> tls;          ///< Null: connections are not encrypted.
 };
 
 /// What a cache server says of a key.

@@ -65,8 +65,10 @@ void Changes::ForEach(Space space, std::vector<PairNow>& pairs,
   fleet_->ForEach(space, shards, [&](size_t i) { work(pairs[i], i); });
 }
 
-Changes::Changes(std::shared_ptr<Fleet> fleet)
-    : fleet_(std::move(fleet)), asks_([of = fleet_](const Host& host) { return AskOne(*of, host); }) {}
+Changes::Changes(std::shared_ptr<Fleet> fleet, std::chrono::milliseconds unused_after)
+    : fleet_(std::move(fleet)),
+      unused_after_(unused_after),
+      asks_([of = fleet_](const Host& host) { return AskOne(*of, host); }) {}
 
 std::vector<Changes::PairNow> Changes::Ask(Space space, MasterAsks::Patience patience) {
   CloseUnused();
@@ -226,7 +228,7 @@ absl::StatusOr<LogPlace> Changes::Oldest(Space space, const PairNow& pair, uint6
     for (const LogGtid& gtid : *list) {
       if (!place.done.Has(gtid)) place.done.Add(gtid);
     }
-    since_ms = list->empty() ? 0 : event->seconds * kMsPerSecond;
+    since_ms = event->seconds * kMsPerSecond;
     return place;
   }
 }
@@ -244,7 +246,7 @@ bool Changes::AwaitsMap(Space space, const PairNow& pair, uint32_t shard) {
 std::shared_ptr<HostLog> Changes::LogOf(const PairNow& pair) {
   const MutexLock lock(mutex_);
   std::shared_ptr<HostLog>& log = logs_[pair.pair.master];
-  if (!log) log = std::make_shared<HostLog>(pair.pair.master, fleet_->options());
+  if (!log) log = std::make_shared<HostLog>(pair.pair.master, fleet_->options(), unused_after_);
   return log;
 }
 
@@ -298,7 +300,8 @@ absl::Status Changes::Resume(Space space, const ChangePosition& position, std::v
       uint64_t since = 0;
       auto oldest = Oldest(space, pair, since);
       if (!oldest.ok()) return oldest.status();
-      if (since != 0 && since + kMapDelayMs > position.made_ms) {
+      const bool is_purged = !oldest->done.last().empty();
+      if (is_purged && since + kMapDelayMs > position.made_ms) {
         return TooLate(fmt::format("{} has shards now, and its binary logs do not go back far enough",
                                    pair.pair.master.ToString()));
       }

@@ -35,7 +35,10 @@ namespace kvstore::mysql {
 /// Thread-safe.
 class Changes {
  public:
-  explicit Changes(std::shared_ptr<Fleet> fleet);
+  /// unused_after  The log of a host that nobody has read for so long is not read on, and its connections are
+  ///               closed.
+  explicit Changes(std::shared_ptr<Fleet> fleet,
+                   std::chrono::milliseconds unused_after = HostLog::kUnusedAfter);
 
   /// FAILED_PRECONDITION, which names the server and its setting, unless all masters of a space log what the
   /// stream needs.
@@ -90,13 +93,19 @@ class Changes {
   absl::StatusOr<LogPlace> AwaitNow(Space space, const PairNow& pair);
   /// Returns the place before the oldest transaction that the master's log has.
   ///
-  /// since_ms  When that was logged; 0 if nothing was ever purged.
+  /// since_ms  When the server began to write the oldest file of its log.
   absl::StatusOr<LogPlace> Oldest(Space space, const PairNow& pair, uint64_t& since_ms);
   /// Returns the name of the oldest file of the master's log.
   absl::StatusOr<std::string> OldestFile(Space space, const Host& host);
-  /// Returns the place before the oldest transaction of the log, as long as its oldest file is the same from
-  /// memory; empty if the master does not say.
-  LogVector OldestKept(Space space, const PairNow& pair);
+  /// The beginning of a log.
+  struct OldestOfLog {
+    std::string file;
+    LogVector before;       ///< The place before its oldest transaction.
+    uint64_t since_ms = 0;  ///< When the server began to write it.
+  };
+  /// Returns where the log begins, as long as its oldest file is the same from memory; all empty if the
+  /// master does not say.
+  OldestOfLog OldestKept(Space space, const PairNow& pair);
   /// Returns how far transactions are committed at a master.
   absl::StatusOr<FilePlace> Visible(Space space, const PairNow& pair);
   /// Finds the places of the pairs that there are now in a position. Sets those of `now` in the order of
@@ -114,12 +123,9 @@ class Changes {
   std::string_view Secret() const { return fleet_->options().password; }
 
   const std::shared_ptr<Fleet> fleet_;
+  const std::chrono::milliseconds unused_after_;
   mutable Mutex mutex_;
   std::map<Host, std::shared_ptr<HostLog>> logs_ ABSL_GUARDED_BY(mutex_);
-  struct OldestOfLog {
-    std::string file;
-    LogVector before;
-  };
   std::map<Host, OldestOfLog> oldest_ ABSL_GUARDED_BY(mutex_);
   std::chrono::steady_clock::time_point tidy_at_ ABSL_GUARDED_BY(mutex_);
   MasterAsks asks_;  // the last member, as its threads use the fleet

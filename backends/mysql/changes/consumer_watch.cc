@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "backend_api/consumer_metrics.h"
+#include "base/start_thread.h"
 #include "kvstore_api/call_scope.h"
 
 namespace kvstore::mysql {
@@ -23,7 +24,10 @@ void ConsumerWatch::Describe(MetricsSink& sink, const std::vector<DatasetSpec>& 
   {
     const MutexLock lock(mutex_);
     datasets_ = datasets;
-    if (!thread_.joinable() && !datasets.empty()) thread_ = std::thread([this] { Measure(); });
+    if (!thread_.joinable() && !datasets.empty()) {
+      // Without one nothing is reported; who asks next tries again.
+      StartThread(thread_, "the metrics of consumers", [this] { Measure(); }).IgnoreError();
+    }
     is_wanted_ = thread_.joinable();
     measured = measured_;
   }

@@ -2,18 +2,25 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "backends/mysql/changes/position_order.h"
 #include "backends/mysql/driver/schema.h"
+#include "base/jitter.h"
+#include "kvstore_api/call_scope.h"
 
 namespace kvstore::mysql {
 namespace {
 
-/// How often a place is noted again when others note one at the same time.
-constexpr int kNoteAttempts = 10;
+/// How often a place is noted again when others note one at the same time, and for how long it is waited
+/// before that.
+constexpr unsigned kNoteAttempts = 10;
+constexpr std::chrono::milliseconds kFirstPause{5};
+constexpr std::chrono::milliseconds kLongestPause{200};
 /// A place may name so many hosts: all places of a dataset are decoded whenever somebody asks for figures.
 constexpr size_t kMaxNotedPairs = 4096;
 
@@ -35,7 +42,8 @@ absl::Status Consumers::Set(const DatasetSpec& spec, std::string_view name, std:
         fmt::format("token: names {} pairs of hosts; the place of a consumer may name {}",
                     place->pairs.size(), kMaxNotedPairs));
   }
-  for (int attempt = 1;; ++attempt) {
+  for (unsigned attempt = 1;; ++attempt) {
+    if (auto over = CheckCall(); !over.ok()) return over;
     std::optional<int32_t> version;
     const auto before = places_->Find(spec, name);
     if (before.ok()) {
@@ -57,6 +65,7 @@ absl::Status Consumers::Set(const DatasetSpec& spec, std::string_view name, std:
     if (attempt == kNoteAttempts) {
       return absl::UnavailableError(fmt::format("name: others keep noting where '{}' is", name));
     }
+    std::this_thread::sleep_for(FullJitter(kFirstPause, kLongestPause, attempt));
   }
 }
 

@@ -7,14 +7,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/start_thread.h"
+
 namespace kvstore::mysql {
 namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-/// After so long without a reader, the thread pauses.
-constexpr seconds kUnused{60};
 /// A connection that was not used for so long is closed.
 constexpr seconds kMaxParkedTime{10};
 /// How long a page waits for the thread to get what the host has already.
@@ -77,8 +77,12 @@ void HostLog::Watch(const LogVector& end) {
   lost_ = false;
   changed_.notify_all();
   if (started_) return;
-  started_ = true;
-  thread_ = std::thread([this] { Run(); });
+  const absl::Status started =
+      StartThread(thread_, fmt::format("the binary log of {}", host_.ToString()), [this] { Run(); });
+  started_ = started.ok();
+  if (started_ || std::exchange(told_of_no_thread_, true)) return;
+  spdlog::warn("changes: {}; until there is one, each follower reads by a connection of its own",
+               std::string(started.message()));
 }
 
 size_t HostLog::kept() const {
@@ -90,7 +94,7 @@ size_t HostLog::kept() const {
 
 bool HostLog::IsInUse() const {
   return Clock::now().time_since_epoch().count() - used_at_.load(std::memory_order_relaxed) <
-         Clock::duration(kUnused).count();
+         Clock::duration(unused_after_).count();
 }
 
 void HostLog::Run() {

@@ -41,12 +41,17 @@ class HostLog {
   /// How many connections of those that are behind stay open for their next page.
   static constexpr size_t kMaxParked = 8;
 
-  HostLog(Host host, const MySqlOptions& login) : host_(std::move(host)), login_(login) {}
+  /// After so long without a reader, the thread pauses.
+  static constexpr std::chrono::seconds kUnusedAfter{60};
+
+  HostLog(Host host, const MySqlOptions& login, std::chrono::milliseconds unused_after = kUnusedAfter)
+      : host_(std::move(host)), login_(login), unused_after_(unused_after) {}
   ~HostLog();
   HostLog(const HostLog&) = delete;
   HostLog& operator=(const HostLog&) = delete;
 
-  /// Somebody follows, and is at the end: from now on the thread reads what comes.
+  /// Somebody follows, and is at the end: from now on the thread reads what comes. Where the system gives no
+  /// thread, followers go on to read by connections of their own.
   ///
   /// end  what the host's log had a moment ago (@@gtid_binlog_pos), or less.
   void Watch(const LogVector& end);
@@ -129,6 +134,7 @@ class HostLog {
 
   const Host host_;
   const MySqlOptions login_;
+  const std::chrono::milliseconds unused_after_;
   std::atomic<uint64_t> shared_pages_{0};
   std::atomic<uint64_t> own_pages_{0};
   std::atomic<Clock::rep> used_at_{Clock::now().time_since_epoch().count()};
@@ -136,6 +142,7 @@ class HostLog {
   mutable Mutex mutex_;
   std::condition_variable changed_;
   bool started_ ABSL_GUARDED_BY(mutex_) = false;  // the thread
+  bool told_of_no_thread_ ABSL_GUARDED_BY(mutex_) = false;
   // What is behind end_ is not in the log any more: the thread waits for somebody who is at the end.
   bool lost_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

@@ -5,22 +5,31 @@
 
 /// How far those are behind who follow a dataset: Changes::Measure.
 namespace kvstore::mysql {
+namespace {
 
-LogVector Changes::OldestKept(Space space, const PairNow& pair) {
+/// Until when all was told of a pair; `unless` if that was never so.
+uint64_t ToldUntil(const ChangePosition::Pair& pair, uint64_t unless) {
+  const uint64_t told = std::max(pair.complete_ms, pair.place.at_ms);
+  return told == 0 ? unless : told;
+}
+
+}  // namespace
+
+Changes::OldestOfLog Changes::OldestKept(Space space, const PairNow& pair) {
   const Host& host = pair.pair.master;
   const auto file = OldestFile(space, host);
   if (!file.ok()) return {};
   {
     const MutexLock lock(mutex_);
     const auto known = oldest_.find(host);
-    if (known != oldest_.end() && known->second.file == *file) return known->second.before;
+    if (known != oldest_.end() && known->second.file == *file) return known->second;
   }
   uint64_t since = 0;
   const auto oldest = Oldest(space, pair, since);
   if (!oldest.ok()) return {};
   const MutexLock lock(mutex_);
-  oldest_[host] = {.file = *file, .before = oldest->done};
-  return oldest->done;
+  oldest_[host] = {.file = *file, .before = oldest->done, .since_ms = since};
+  return oldest_[host];
 }
 
 std::vector<Changes::Lag> Changes::Measure(Space space, std::span<const ChangePosition> positions) {
@@ -28,10 +37,10 @@ std::vector<Changes::Lag> Changes::Measure(Space space, std::span<const ChangePo
   if (positions.empty()) return lags;
   std::vector<PairNow> pairs = Ask(space, MasterAsks::Patience::kShort);
   std::vector<MappedPair> mapped;
-  std::vector<LogVector> purged(pairs.size());
+  std::vector<OldestOfLog> oldest(pairs.size());
   for (const PairNow& pair : pairs) mapped.push_back(pair.pair);
   ForEach(space, pairs, [&](PairNow& pair, size_t i) {
-    if (pair.answer.status.ok()) purged[i] = OldestKept(space, pair);
+    if (pair.answer.status.ok()) oldest[i] = OldestKept(space, pair);
   });
   const uint64_t now_here = WallClockMs();
   for (size_t at = 0; at < positions.size(); ++at) {
@@ -52,14 +61,14 @@ std::vector<Changes::Lag> Changes::Measure(Space space, std::span<const ChangePo
       known[*matches[i]] = true;
       const ChangePosition::Pair& pair = position.pairs[*matches[i]];
       if (answer.status.ok()) {
-        lag.is_lost = lag.is_lost || !answer.end.Has(pair.place.done) || !pair.place.done.Has(purged[i]);
+        lag.is_lost =
+            lag.is_lost || !answer.end.Has(pair.place.done) || !pair.place.done.Has(oldest[i].before);
         if (!pair.place.part && pair.place.done == answer.end) continue;
       }
-      behind_since(std::max(pair.complete_ms, pair.place.at_ms), now);
+      behind_since(ToldUntil(pair, oldest[i].since_ms == 0 ? position.made_ms : oldest[i].since_ms), now);
     }
     for (size_t i = 0; i < known.size(); ++i) {
-      const ChangePosition::Pair& pair = position.pairs[i];
-      if (!known[i]) behind_since(std::max(pair.complete_ms, pair.place.at_ms), now_here);
+      if (!known[i]) behind_since(ToldUntil(position.pairs[i], position.made_ms), now_here);
     }
   }
   return lags;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/status/statusor.h"
+#include "base/start_thread.h"
 #include "kvstore_api/call_scope.h"
 
 namespace kvstore::mysql {
@@ -47,22 +49,34 @@ void MasterAsks::Work(const Host& host, Asked& asked) {
 std::vector<MasterAnswer> MasterAsks::AskAll(std::span<const Host> hosts, Patience patience) {
   std::vector<MasterAnswer> answers;
   answers.reserve(hosts.size());
-  std::vector<std::pair<std::shared_ptr<const Asked>, uint64_t>> awaited;
+  using Awaited = std::pair<std::shared_ptr<const Asked>, uint64_t>;
+  std::vector<absl::StatusOr<Awaited>> awaited;
   MutexLock lock(mutex_);
   for (const Host& host : hosts) {
     std::shared_ptr<Asked>& asked = hosts_[host];
     if (!asked) {
       asked = std::make_shared<Asked>();
-      asked->thread = std::thread([this, host, mine = asked.get()] { Work(host, *mine); });
+      const absl::Status started = StartThread(asked->thread, fmt::format("the asks of {}", host.ToString()),
+                                               [this, host, mine = asked.get()] { Work(host, *mine); });
+      if (!started.ok()) {
+        hosts_.erase(host);
+        awaited.emplace_back(started);
+        continue;
+      }
     }
     asked->wanted = std::max(asked->wanted, asked->begun + 1);
-    awaited.emplace_back(asked, asked->begun + 1);
+    awaited.emplace_back(Awaited(asked, asked->begun + 1));
   }
   wanted_.notify_all();
   const auto begin = Clock::now();
   for (size_t i = 0; i < hosts.size(); ++i) {
-    const auto wait = awaited[i].first->IsLate(begin) ? kPatienceWithLate : kPatience;
-    answers.push_back(Await(lock, hosts[i], *awaited[i].first, awaited[i].second, patience, begin + wait));
+    if (!awaited[i].ok()) {
+      answers.emplace_back().status = awaited[i].status();
+      continue;
+    }
+    const auto& [asked, number] = *awaited[i];
+    const auto wait = asked->IsLate(begin) ? kPatienceWithLate : kPatience;
+    answers.push_back(Await(lock, hosts[i], *asked, number, patience, begin + wait));
   }
   return answers;
 }

@@ -51,7 +51,8 @@ class MasterAsks {
   MasterAsks(const MasterAsks&) = delete;
   MasterAsks& operator=(const MasterAsks&) = delete;
 
-  /// Returns what each of the hosts says, in their order. Each has been asked after this call began.
+  /// Returns what each of the hosts says, in their order. Each has been asked after this call began. One for
+  /// which the system gives no thread is UNAVAILABLE.
   std::vector<MasterAnswer> AskAll(std::span<const Host> hosts, Patience patience);
 
   /// Ends the threads of hosts for which `keep` returns false, except those that are late or being asked.

@@ -3,6 +3,7 @@
 #include <latch>
 #include <utility>
 
+#include "base/start_thread.h"
 #include "kvstore_api/call_scope.h"
 
 namespace kvstore::mysql {
@@ -21,20 +22,27 @@ void Workers::RunAll(std::span<const std::function<void()>> tasks) {
   const CallLimits limits = CallScope::Current();
   std::latch done(static_cast<ptrdiff_t>(tasks.size() - 1));
   for (const auto& task : tasks.first(tasks.size() - 1)) {
-    const MutexLock lock(mutex_);
-    queue_.emplace_back([&task, &done, &limits] {
+    const auto queued = [&task, &done, &limits] {
       const CallScope scope(limits);
       task();
       done.count_down();
-    });
-    if (queue_.size() > idle_ && threads_.size() < max_threads_) {
-      threads_.emplace_back(&Workers::Work, this);
-    } else {
-      wanted_.notify_one();
-    }
+    };
+    if (!Enqueue(queued)) queued();
   }
   tasks.back()();
   done.wait();
+}
+
+bool Workers::Enqueue(std::function<void()> task) {
+  const MutexLock lock(mutex_);
+  if (queue_.size() >= idle_ && threads_.size() < max_threads_) {
+    std::thread thread;
+    if (StartThread(thread, "a host", [this] { Work(); }).ok()) threads_.push_back(std::move(thread));
+    if (threads_.empty()) return false;
+  }
+  queue_.push_back(std::move(task));
+  wanted_.notify_one();
+  return true;
 }
 
 void Workers::Work() {

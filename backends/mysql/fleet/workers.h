@@ -23,10 +23,13 @@ class Workers {
   Workers& operator=(const Workers&) = delete;
 
   /// Runs all tasks, the last one in the caller's thread, and returns when all are done. Each runs within the
-  /// limits of the caller's call (CallScope). Tasks must not throw, and must not wait for one another.
+  /// limits of the caller's call (CallScope). Tasks must not throw, and must not wait for one another. Where
+  /// the system gives no threads, the caller's thread runs more of them.
   void RunAll(std::span<const std::function<void()>> tasks);
 
  private:
+  /// Has a thread run the task; false if there is none, and none can be started.
+  bool Enqueue(std::function<void()> task);
   void Work();
 
   const size_t max_threads_;

@@ -7,6 +7,8 @@
 #include <mutex>
 #include <optional>
 #include <shared_mutex>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -116,6 +118,14 @@ absl::StatusOr<UnitChange> ReadChange(Engine& engine, const Family& family, Shap
   return change;
 }
 
+/// A unit that was touched again, as it was when it was read for the page.
+UnitChange SameAgain(const UnitChange& read, const TouchedUnit& touched) {
+  UnitChange change = read;
+  change.position = PositionOf(touched.after);
+  change.at_ms = touched.at_ms;
+  return change;
+}
+
 }  // namespace
 
 absl::Status ApplyChangeLog(Engine& engine, Family& family) {
@@ -162,9 +172,13 @@ absl::StatusOr<UnitChanges> ReadChanges(Engine& engine, const Family& family, Sh
   UnitChanges result{
       .changes = {}, .position = PositionOf(page->next), .complete_until_ms = page->complete_until_ms};
   size_t bytes = 0;
+  std::unordered_map<std::string_view, size_t> told;  // in result.changes, by the unit's key
   for (const TouchedUnit& touched : page->units) {
     if (auto status = CheckCall(); !status.ok()) return status;
-    auto change = ReadChange(engine, family, shape, touched);
+    // All writes of the page had ended before the first unit was read, so one that comes again is no newer.
+    const auto [again, is_new] = told.try_emplace(touched.key, result.changes.size());
+    auto change = is_new ? ReadChange(engine, family, shape, touched)
+                         : absl::StatusOr<UnitChange>(SameAgain(result.changes[again->second], touched));
     if (!change.ok()) return change.status();
     bytes += BytesOf(change->unit);
     if (bytes > limits.bytes && !result.changes.empty()) {

@@ -13,7 +13,9 @@
 #include "kvstore_api/call_scope.h"
 #include "kvstore_api/in_doubt.h"
 #include "tests/backends/cached/cache_fixture.h"
+#include "tests/support/certificates.h"
 #include "tests/support/tcp_proxy.h"
+#include "tests/support/temp_dir.h"
 
 /// Reads and writes through the caches of some processes, and what fails in between.
 namespace kvstore::cached {
@@ -118,10 +120,9 @@ TEST_F(CacheTest, AServerThatHangsHasNothingOldWhenItWakes) {
   EXPECT_TRUE(IsCached(*other));
 }
 
-/// Where the process that is opened last reaches the cache server.
-std::string way_of_last;  // NOLINT: what opens servers is a plain function
-
-std::unique_ptr<Server> OpenByOwnWay(const ServerOptions& options) {
+/// Opens the server of that address, which is reached at another one.
+std::unique_ptr<Server> OpenByWay(const std::string& way, const std::string& address,
+                                  const std::string& guard) {
   /// A server by another way, under its own name.
   class ByOwnWay : public Server {
    public:
@@ -147,18 +148,23 @@ std::unique_ptr<Server> OpenByOwnWay(const ServerOptions& options) {
     const std::string name_;
     const std::unique_ptr<Server> of_;
   };
-  ServerOptions way = options;
-  way.address = way_of_last;
-  return std::make_unique<ByOwnWay>("memcached " + options.address, way);
+  return std::make_unique<ByOwnWay>("memcached " + address,
+                                    ServerOptions{.address = way,
+                                                  .guard = guard,
+                                                  .timeout = std::chrono::milliseconds(1000),
+                                                  .user = {},
+                                                  .password = {}});
 }
 
 TEST_F(CacheTest, AWriterThatIsCutOffSuspendsTheServerForAll) {
   auto other = Open();
   ASSERT_TRUE(IsCached(*other));
   TcpProxy proxy(memcached_.port());
-  way_of_last = proxy.address();
   ViewKeeper view(ZooKeeper(), kNode, {});
-  Cache alone(CacheKind::kObjects, Options({}), view, OpenByOwnWay);
+  Cache alone(CacheKind::kObjects, Options({}), view,
+              [&](const std::string& address, const std::string& guard) {
+                return OpenByWay(proxy.address(), address, guard);
+              });
   const auto write = [&](int value) {
     return alone.Write(kKey, [&] {
       master_.value = value;
@@ -260,6 +266,26 @@ TEST_F(CacheTest, DropForgetsEverything) {
   master_.value = 2;
   EXPECT_EQ(Read(*caches), 2);
   EXPECT_TRUE(IsCached(*caches));
+}
+
+TEST_F(CacheTest, EncryptedServersAreUsed) {
+  const testing::TempDir dir;
+  testing::Authority authority(dir.path(), "authority");
+  const testing::Authority::Files files = authority.Issue("cache");
+  const testing::CacheServer server(
+      testing::CacheServer::Kind::kMemcached, {},
+      testing::CacheServer::Tls{.cert = files.cert, .key = files.key, .client_ca = {}});
+  CacheOptions options = Options({server.address()});
+  options.memcached_tls = ClientTls{.ca = authority.file(), .cert = {}, .key = {}, .server_name = {}};
+  Caches caches(options, ZooKeeper(), kNode);
+  ASSERT_OK(caches.CheckTls());
+  ASSERT_OK(caches.UseServers({}));
+  EXPECT_TRUE(IsCached(caches));
+  EXPECT_OK(Write(caches, 2));
+  EXPECT_EQ(Read(caches), 2);
+  options.memcached_tls->ca = files.key;
+  EXPECT_THAT(Caches(options, ZooKeeper(), kNode).CheckTls(),
+              testing::FailsWith(absl::StatusCode::kInvalidArgument, "objects.tls.ca: cannot use"));
 }
 
 TEST_F(CacheTest, TheCheckerFindsWhatIsNotSo) {

@@ -5,11 +5,12 @@
 #include <array>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "backends/cached/servers/memcached.h"
-#include "backends/cached/servers/memcached_answers.h"
 #include "backends/cached/servers/redis.h"
 #include "tests/support/cache_server.h"
 #include "tests/support/loopback.h"
@@ -261,7 +262,11 @@ TEST_P(ServersTest, AHangingServerIsUnavailable) {
 /// Answers whatever it is sent with the same bytes.
 class Parrot {
  public:
-  explicit Parrot(std::string answer) : answer_(std::move(answer)) {
+  explicit Parrot(const std::string& answer) : Parrot(answer, answer) {}
+  /// first   the answer to what comes first on a connection.
+  /// slowly  sends long answers byte by byte.
+  Parrot(std::string first, std::string answer, bool slowly = false)
+      : first_(std::move(first)), answer_(std::move(answer)), slowly_(slowly) {
     const sockaddr_in address = testing::Loopback(port_);
     listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     EXPECT_EQ(::bind(listener_, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
@@ -269,8 +274,10 @@ class Parrot {
     thread_ = std::thread([this] {
       for (int client = 0; (client = ::accept(listener_, nullptr, nullptr)) >= 0; ::close(client)) {
         std::array<char, 4096> said{};
+        const std::string* next = &first_;
         while (::read(client, said.data(), said.size()) > 0) {
-          if (::write(client, answer_.data(), answer_.size()) < 0) break;
+          if (!Say(client, *next)) break;
+          next = &answer_;
         }
       }
     });
@@ -283,7 +290,18 @@ class Parrot {
   std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
 
  private:
+  bool Say(int client, std::string_view answer) const {
+    const size_t piece = slowly_ && answer.size() > 100 ? 1 : answer.size();
+    for (; !answer.empty(); answer.remove_prefix(piece)) {
+      if (::send(client, answer.data(), piece, MSG_NOSIGNAL) < 0) return false;
+      if (piece == 1) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    return true;
+  }
+
+  const std::string first_;
   const std::string answer_;
+  const bool slowly_;
   const uint16_t port_ = testing::FreePort();
   int listener_ = -1;
   std::thread thread_;
@@ -314,6 +332,37 @@ TEST(RedisTest, ScriptsThatAnswerNonsenseAreRefused) {
                 testing::FailsWith(absl::StatusCode::kUnavailable, ""))
         << answer;
   }
+}
+
+/// What a Redis server announces is refused before there is memory for it, and so is what has no end.
+TEST(RedisTest, AnswersWithoutBoundsAreRefused) {
+  const std::string greeting = "$10\r\nrun_id:abc\r\n";
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"*2147483647\r\n", "2147483647 parts, and at most 2"},
+      {"*3\r\n", "3 parts, and at most 2"},
+      {"*2\r\n*1\r\n", "a list in a list"},
+      {"*2\r\n$536870912\r\n", "536870912 bytes, and at most 1048576"},
+      {"*2\r\n$1\r\nN\r\n$1048577\r\n", "1048577 bytes, and at most 1048576"},
+      {"+" + std::string(size_t{1} << 20, 'x'), "which is no answer of Redis"},
+      {"-ERR " + std::string(1000, 'x') + "\r\n", "refuses: ERR xxx"},
+      {"*2\r\n$1\r\nN\r\n$0\r\n\r\n" + std::string(size_t{1} << 20, ':'), "more than it was asked"},
+  };
+  for (const auto& [answer, error] : cases) {
+    Parrot parrot(greeting, answer);
+    const auto server = OpenRedis({.address = parrot.address(), .timeout = std::chrono::seconds(60)});
+    const Server::Key key{"k", 'd'};
+    EXPECT_THAT(server->Look({&key, 1}, true).status(),
+                testing::FailsWith(absl::StatusCode::kUnavailable, error))
+        << answer.substr(0, 40);
+  }
+}
+
+/// The time is that of the whole answer, however often some of it arrives.
+TEST(RedisTest, AnAnswerThatComesByteByByteEndsInTime) {
+  Parrot parrot("$10\r\nrun_id:abc\r\n", "$1000\r\n" + std::string(1000, 'x'), /*slowly=*/true);
+  const auto server = OpenRedis({.address = parrot.address(), .timeout = std::chrono::milliseconds(200)});
+  EXPECT_THAT(server->Mark("k", 1).status(),
+              testing::FailsWith(absl::StatusCode::kUnavailable, "does not answer in time"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Memcached, ServersTest, Values(CacheServer::Kind::kMemcached));
@@ -364,45 +413,6 @@ TEST(RedisTest, PartsHaveValuesOfTheirOwnAndAreMarkedTogether) {
   EXPECT_OK(server->Unmark("k", 1, 0));
   looked = server->Look(keys, false);
   for (const Looked& one : looked->keys) EXPECT_EQ(one.kind, Kind::kNothing);
-}
-
-// ---- the bytes of memcached's answers ----
-
-/// Gives bytes to the decoder in pieces of this size, and returns all answers as text.
-std::string Decode(std::string_view bytes, size_t piece) {
-  MemcachedAnswers answers;
-  std::string text;
-  for (size_t at = 0; at < bytes.size(); at += piece) {
-    answers.Append(bytes.substr(at, piece));
-    for (;;) {
-      const auto answer = answers.Next();
-      if (!answer.ok()) return text + "error";
-      if (!*answer) break;
-      text += (*answer)->code + "(" + (*answer)->value + "," + std::to_string((*answer)->cas) + "," +
-              std::to_string((*answer)->client) + ((*answer)->won ? ",W)" : ")");
-    }
-  }
-  return text + (answers.empty() ? "" : "...");
-}
-
-TEST(MemcachedAnswersTest, AreDecodedInAnyPieces) {
-  const std::string bytes =
-      "EN\r\nVA 3 c7 f2\r\na\r\n\r\nHD c12\r\nVA 0 c1 f0 t30 W\r\n\r\nNS c0\r\nEX\r\nNF\r\nMN\r\nVA 5 c1 "
-      "f1\r\nab";
-  for (const size_t piece : {1UL, 2UL, 3UL, 7UL, 1000UL}) {
-    EXPECT_EQ(Decode(bytes, piece),
-              "EN(,0,0)VA(a\r\n,7,2)HD(,12,0)VA(,1,0,W)NS(,0,0)EX(,0,0)NF(,0,0)MN(,0,0)...");
-  }
-}
-
-TEST(MemcachedAnswersTest, WhatIsNoneIsRefused) {
-  for (const std::string bytes :
-       {"VALUE k 0 1\r\n", "\r\n", "VA\r\n", "VA -1\r\n", "VA 18446744073709551616\r\n", "VA 9000000 c1\r\n",
-        "VA 1 cx\r\na\r\n", "VA 1 c1\r\nabc\r\n", "ERROR\r\n",
-        "SERVER_ERROR out of memory storing object\r\n"}) {
-    EXPECT_EQ(Decode(bytes, 1000), "error") << bytes;
-  }
-  EXPECT_EQ(Decode(std::string(5000, 'x'), 100), "error");
 }
 
 }  // namespace

@@ -9,16 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "backends/mysql/changes/log_position.h"
-#include "catalog/file_catalog.h"
-#include "router/router.h"
-#include "tests/backends/mysql/tables_of_rows.h"
-#include "tests/backends/mysql/test_fleet.h"
+#include "tests/backends/mysql/changes_fixture.h"
 #include "tests/support/eventually.h"
 #include "tests/support/random.h"
-#include "tests/support/replica.h"
-#include "tests/support/status_matchers.h"
-#include "tests/support/temp_dir.h"
 
 /// The changes of datasets on real servers, read from their binary logs: what a follower has is what the
 /// dataset has.
@@ -28,63 +21,6 @@ namespace {
 const std::vector<std::string> kLogs = {"--log-bin=binlog", "--binlog-format=ROW", "--gtid-strict-mode=ON",
                                         "--sync-binlog=1", "--log-slave-updates"};
 const bool kShared = ShareFleet(kLogs);
-
-constexpr auto kOutOfRange = absl::StatusCode::kOutOfRange;
-constexpr auto kFailedPrecondition = absl::StatusCode::kFailedPrecondition;
-constexpr uint64_t kDay = 86'400'000;
-
-/// A store on the shared fleet. Its backend is replaced when it is opened again.
-class MySqlChangesTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    KV_SKIP_ON_MYSQL("the change stream");
-    SharedFleet().Clear();
-    Open();
-  }
-
-  void Open(const mysql::MySqlOptions& options = TestFleet::Options()) {
-    store_.reset();
-    auto backend = SharedFleet().Open(options);
-    ASSERT_OK(backend);
-    backend_ = backend->get();
-    Router::Backends backends;
-    backends.emplace("mysql", *std::move(backend));
-    auto store = Router::Open(std::make_unique<FileCatalog>(dir_ / "catalog"), std::move(backends), "mysql");
-    ASSERT_OK(store);
-    store_ = *std::move(store);
-  }
-
-  void Create(DatasetSpec spec) {
-    spec.keep_changes_ms = kDay;
-    ASSERT_OK(store_->CreateDataset(spec));
-  }
-  absl::Status Put(const std::string& dataset, const std::string& row, const std::string& column,
-                   const std::string& value) {
-    const CellWrite cell{column, value, std::nullopt};
-    return store_->PutRow(dataset, row, {&cell, 1}, {}).status();
-  }
-  /// Follows until everything was told that was written before.
-  void Follow(const std::string& dataset, Replica& replica, std::string& token, uint32_t limit = 100) {
-    ASSERT_OK(replica.Follow(*store_, dataset, token, limit));
-  }
-  /// Returns a row that is on this server.
-  static std::string RowOn(size_t server) {
-    for (int i = 0;; ++i) {
-      const std::string row = fmt::format("row{}", i);
-      if (&ServerOf(row) == &SharedFleet().server(server)) return row;
-    }
-  }
-  void ExpectEqual(const std::string& dataset, const Replica& replica) {
-    const auto there = Replica::Of(*store_, dataset);
-    ASSERT_OK(there);
-    EXPECT_EQ(replica.columns.size(), there->columns.size());
-    EXPECT_TRUE(replica == *there);
-  }
-
-  const TempDir dir_;
-  std::unique_ptr<Router> store_;
-  MySqlBackend* backend_ = nullptr;
-};
 
 TEST_F(MySqlChangesTest, EachShapeIsToldAsItIsNow) {
   Create({.name = "rows", .max_versions = 2});
@@ -287,169 +223,6 @@ TEST_F(MySqlChangesTest, WhatIsOnMyRocksIsToldOnceItIsThere) {
   ExpectEqual("rows", replica);
 }
 
-TEST_F(MySqlChangesTest, ATransactionThatTheLogDoesNotHaveIsNotBelieved) {
-  Create({.name = "rows"});
-  ASSERT_OK(Put("rows", "r", "c", "1"));
-  const DatasetSpec spec = *store_->GetDataset("rows");
-  const auto position = backend_->StartChanges(spec, ChangesFrom::kNow);
-  ASSERT_OK(position);
-  auto other = mysql::ChangePosition::Decode(*position);
-  ASSERT_OK(other);
-  // As many transactions, of which the last is another one: what a promotion with a loss leaves.
-  for (auto& pair : other->pairs) {
-    const auto last = pair.place.done.last();
-    for (auto [domain, gtid] : last) {
-      gtid.server += 100;
-      pair.place.done.Add(gtid);
-    }
-  }
-  EXPECT_THAT(backend_->ReadChanges(spec, other->Encode(), {}), FailsWith(kOutOfRange, "were lost"));
-  EXPECT_OK(backend_->ReadChanges(spec, *position, {}));
-}
-
-TEST_F(MySqlChangesTest, NothingIsCompleteWhereAMasterTakesNoWrites) {
-  Create({.name = "rows"});
-  const auto now = store_->ReadChanges("rows", kChangesFromNow, {});
-  ASSERT_OK(now);
-  EXPECT_GT(now->complete_until_ms, 0u);
-  // Connections that are open already know nothing of it. The new master has what is written from now on.
-  SharedFleet().server(0).Run("SET GLOBAL read_only = ON");
-  EXPECT_THAT(store_->ReadChanges("rows", now->token, {}).status(),
-              FailsWith(absl::StatusCode::kUnavailable, "read-only"));
-  SharedFleet().server(0).Run("SET GLOBAL read_only = OFF");
-  EXPECT_OK(store_->ReadChanges("rows", now->token, {}));
-}
-
-TEST_F(MySqlChangesTest, SettingsThatWouldLoseChangesAreRefused) {
-  const DatasetSpec spec{.name = "rows", .keep_changes_ms = kDay};
-  MariaDbServer& server = SharedFleet().server(1);
-  for (const auto& [setting, bad, good] :
-       {std::tuple("gtid_strict_mode", "OFF", "ON"), std::tuple("gtid_domain_id", "1", "2"),
-        std::tuple("binlog_format", "MIXED", "ROW")}) {
-    server.Run(fmt::format("SET GLOBAL {} = {}", setting, bad));
-    EXPECT_THAT(store_->CreateDataset(spec), FailsWith(kFailedPrecondition, setting));
-    server.Run(fmt::format("SET GLOBAL {} = {}", setting, good));
-  }
-  EXPECT_OK(store_->CreateDataset(spec));
-}
-
-TEST_F(MySqlChangesTest, WhoIsTooLateIsTold) {
-  Create({.name = "rows"});
-  ASSERT_OK(Put("rows", "r", "c", "1"));
-  const auto page = store_->ReadChanges("rows", kChangesFromBegin, {});
-  ASSERT_OK(page);
-  const std::string token = page->changes.at(0).token;
-  for (int i = 0; i < 20; ++i) ASSERT_OK(Put("rows", fmt::format("r{}", i), "c", "2"));
-  Open();  // no thread remembers anything
-  for (size_t i = 0; i < 2; ++i) {
-    MariaDbServer& server = SharedFleet().server(i);
-    server.Run("FLUSH BINARY LOGS");
-    // A log is purged once no checkpoint needs it.
-    EXPECT_TRUE(Eventually([&] {
-      const std::string names = server.Run("SHOW BINARY LOGS");
-      const std::string last = names.substr(names.rfind("binlog."), 13);
-      server.Run("PURGE BINARY LOGS TO '" + last + "'");
-      const std::string left = server.Run("SHOW BINARY LOGS");
-      return left.find("binlog.") == left.rfind("binlog.");
-    }));
-  }
-  EXPECT_THAT(store_->ReadChanges("rows", token, {}), FailsWith(kOutOfRange, "begin again with --snapshot"));
-  // The oldest that is there is what was written since.
-  ASSERT_OK(Put("rows", "new", "c", "3"));
-  Replica replica;
-  std::string begin;
-  Follow("rows", replica, begin);
-  EXPECT_TRUE(replica.columns.contains({"new", "c"}));
-  EXPECT_EQ(replica.columns.size(), 1u);
-}
-
-TEST_F(MySqlChangesTest, WhoIsAtTheEndGoesOnWhenLogsArePurged) {
-  Create({.name = "rows"});
-  const auto begin = store_->ReadChanges("rows", kChangesFromNow, {});
-  ASSERT_OK(begin);
-  Replica replica;
-  std::string token = begin->token;
-  for (int round = 0; round < 3; ++round) {
-    for (int i = 0; i < 20; ++i) ASSERT_OK(Put("rows", fmt::format("r{}", i), "c", std::to_string(round)));
-    Follow("rows", replica, token);
-    if (round == 1) Open();  // without a thread that remembers anything
-    for (size_t i = 0; i < 2; ++i) {
-      MariaDbServer& server = SharedFleet().server(i);
-      server.Run("FLUSH BINARY LOGS");
-      EXPECT_TRUE(Eventually([&] {
-        const std::string names = server.Run("SHOW BINARY LOGS");
-        server.Run("PURGE BINARY LOGS TO '" + names.substr(names.rfind("binlog."), 13) + "'");
-        const std::string left = server.Run("SHOW BINARY LOGS");
-        return left.find("binlog.") == left.rfind("binlog.");
-      }));
-    }
-  }
-  ASSERT_OK(Put("rows", "last", "c", "v"));
-  Follow("rows", replica, token);
-  ExpectEqual("rows", replica);
-}
-
-TEST_F(MySqlChangesTest, ATokenOfALogThatWasLostIsRefused) {
-  Create({.name = "rows"});
-  for (int i = 0; i < 20; ++i) ASSERT_OK(Put("rows", fmt::format("r{}", i), "c", "2"));
-  Replica replica;
-  std::string token;
-  Follow("rows", replica, token);
-  Open();
-  for (size_t i = 0; i < 2; ++i) SharedFleet().server(i).Run("RESET MASTER");
-  ASSERT_OK(Put("rows", "new", "c", "3"));
-  EXPECT_THAT(store_->ReadChanges("rows", token, {}), FailsWith(kOutOfRange, "begin again with --snapshot"));
-}
-
-TEST_F(MySqlChangesTest, SettingsOfServersAreChecked) {
-  Create({.name = "rows"});
-  SharedFleet().server(1).Run("SET GLOBAL binlog_format = 'MIXED'");
-  EXPECT_THAT(
-      store_->CreateDataset({.name = "more", .keep_changes_ms = kDay}),
-      FailsWith(kFailedPrecondition, "binlog_format: is MIXED at " + SharedFleet().server(1).address()));
-  EXPECT_THAT(store_->ReadChanges("rows", kChangesFromBegin, {}),
-              FailsWith(kFailedPrecondition, "binlog_format"));
-  ASSERT_OK(store_->CreateDataset({.name = "without"}));
-  EXPECT_THAT(store_->AlterDataset("without", {.keep_changes_ms = kDay}),
-              FailsWith(kFailedPrecondition, "binlog_format"));
-  SharedFleet().server(1).Run("SET GLOBAL binlog_format = 'ROW'");
-  EXPECT_OK(store_->AlterDataset("without", {.keep_changes_ms = kDay}));
-}
-
-TEST_F(MySqlChangesTest, AWriteThatWasLoggedAsAStatementIsNoSilentGap) {
-  Create({.name = "events"});
-  const auto begin = store_->ReadChanges("events", kChangesFromNow, {});
-  ASSERT_OK(begin);
-  ServerOf("r").Run("SET SESSION binlog_format = 'STATEMENT'; INSERT INTO " + TableOf("r") +
-                    " VALUES ('r', 'c', 1, 'v')");
-  Replica replica;
-  std::string token = begin->token;
-  EXPECT_THAT(replica.Follow(*store_, "events", token), FailsWith(kFailedPrecondition, "binlog_format"));
-  const auto again = store_->ReadChanges("events", kChangesFromNow, {});
-  ASSERT_OK(again);
-  EXPECT_OK(store_->ReadChanges("events", again->token, {}));
-}
-
-TEST_F(MySqlChangesTest, MinimalImagesOfRowsSuffice) {
-  for (size_t i = 0; i < 2; ++i) SharedFleet().server(i).Run("SET GLOBAL binlog_row_image = 'MINIMAL'");
-  Open();
-  Create({.name = "rows", .max_versions = 1});
-  Create({.name = "pins", .shape = Shape::kObjects, .type = 7});
-  ASSERT_OK(Put("rows", "r", "c", "1"));
-  ASSERT_OK(Put("rows", "s", "c", "1"));
-  ASSERT_OK(store_->DeleteRow("rows", "s", {}));
-  const auto id = store_->CreateObject("pins", R"({"a": 1})", {});
-  ASSERT_OK(id);
-  ASSERT_OK(store_->PatchObject("pins", *id, R"({"a": 2})", {}).status());
-  for (const std::string dataset : {"rows", "pins"}) {
-    Replica replica;
-    std::string token;
-    Follow(dataset, replica, token);
-    ExpectEqual(dataset, replica);
-  }
-  for (size_t i = 0; i < 2; ++i) SharedFleet().server(i).Run("SET GLOBAL binlog_row_image = 'FULL'");
-}
-
 TEST_F(MySqlChangesTest, ATokenOfAnotherBackendIsRefused) {
   Create({.name = "rows"});
   const DatasetSpec spec = *store_->GetDataset("rows");
@@ -479,49 +252,6 @@ TEST_F(MySqlChangesTest, ManyFollowersShareOneReader) {
   const std::string readers = SharedFleet().server(0).Run(
       "SELECT COUNT(*) FROM information_schema.processlist WHERE command = 'Binlog Dump'");
   EXPECT_EQ(readers, "1\n");
-}
-
-TEST_F(MySqlChangesTest, AHostThatHangsDelaysNoFollowerOfTheOthers) {
-  // Whoever waited for the host would wait longer than the test may take.
-  mysql::MySqlOptions patient = TestFleet::Options();
-  patient.pool.read_timeout_s = 3'000;
-  patient.pool.lifetime_s = 10'000;
-  Open(patient);
-  Create({.name = "events"});
-  const std::string first = RowOn(0);
-  const std::string second = RowOn(1);
-  const auto begin = store_->ReadChanges("events", kChangesFromNow, {});
-  ASSERT_OK(begin);
-  Replica replica;
-  std::string token = begin->token;
-  ASSERT_OK(Put("events", second, "c", "1"));
-  Follow("events", replica, token);
-  SharedFleet().server(1).Pause();
-  ASSERT_OK(Put("events", first, "c", "2"));
-  EXPECT_TRUE(Eventually([&] {
-    const auto page = store_->ReadChanges("events", token, {});
-    EXPECT_OK(page);
-    if (!page.ok()) return true;
-    EXPECT_EQ(page->complete_until_ms, 0u) << "nobody knows what was written to the other one";
-    for (const Change& change : page->changes) replica.Apply(change);
-    token = page->token;
-    return replica.columns.contains({first, "c"});
-  }));
-  SharedFleet().server(1).Resume();
-  ASSERT_OK(Put("events", second, "c", "3"));
-  EXPECT_TRUE(Eventually([&] {
-    EXPECT_OK(replica.Follow(*store_, "events", token));
-    const auto there = Replica::Of(*store_, "events");
-    return there.ok() && replica == *there;
-  }));
-}
-
-TEST_F(MySqlChangesTest, ConsumersAreRefusedWhereMapsAreFiles) {
-  Create({.name = "rows"});
-  EXPECT_THAT(store_->SetConsumer("rows", "search", kChangesFromNow),
-              FailsWith(absl::StatusCode::kUnimplemented, "noted in ZooKeeper"));
-  EXPECT_THAT(store_->ListConsumers("rows"), FailsWith(absl::StatusCode::kUnimplemented, "store the token"));
-  ASSERT_OK(store_->DropDataset("rows", {}));
 }
 
 }  // namespace

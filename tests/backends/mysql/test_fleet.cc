@@ -70,9 +70,12 @@ absl::StatusOr<std::unique_ptr<MySqlBackend>> TestFleet::OpenAt(const std::strin
   return OpenAsMapped(options);
 }
 
+mysql::MapSources TestFleet::Sources() const {
+  return {.id = OpenFileSource(dir_ / "id.json"), .mod = OpenFileSource(dir_ / "mod.json")};
+}
+
 absl::StatusOr<std::unique_ptr<MySqlBackend>> TestFleet::OpenAsMapped(const mysql::MySqlOptions& options) {
-  return MySqlBackend::Open(
-      {.id = OpenFileSource(dir_ / "id.json"), .mod = OpenFileSource(dir_ / "mod.json")}, options);
+  return MySqlBackend::Open(Sources(), options);
 }
 
 absl::StatusOr<std::unique_ptr<MySqlBackend>> TestFleet::Open(const mysql::MySqlOptions& options) {

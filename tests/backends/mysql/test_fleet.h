@@ -31,6 +31,8 @@ class TestFleet {
   static mysql::MySqlOptions Options();
   /// Writes maps that have the servers' addresses, and opens a backend with them.
   absl::StatusOr<std::unique_ptr<MySqlBackend>> Open(const mysql::MySqlOptions& options = Options());
+  /// Where the maps are.
+  mysql::MapSources Sources() const;
   /// Opens a backend with the maps as they are.
   absl::StatusOr<std::unique_ptr<MySqlBackend>> OpenAsMapped(const mysql::MySqlOptions& options = Options());
   /// Writes maps that have other addresses for the two hosts, of proxies for instance, and opens a backend
