@@ -68,7 +68,7 @@ Created CreateHere(const Globals& globals, const CreateOptions& told, const Prog
     const HostBackup made = BackUpHost(globals, told.to, told.host, told.bytes_per_s, progress);
     return {MadeOf(made.manifest, made.url), ManifestToJson(made.manifest)};
   }
-  const auto blobs = OpenBackups(globals, told.to, "--to", told.dataset);
+  const auto blobs = OpenBackups(globals, told.to, "--to", told.dataset, MissingFolder::kCreate);
   OpenOptions options = globals.StoreOptions();
   options.create_if_missing = false;
   const auto router = OpenStore(options);
@@ -90,8 +90,8 @@ Created CreateByServer(const Globals& globals, const CreateOptions& told, const 
         "--server: not together with --to or --bytes-per-s; a server makes backups where, and as fast as, "
         "its configuration says (backup.to, backup.bytes_per_s)")};
   }
-  client::Client server(OrFail(client::Caller::Open(globals.server, globals.ServerConnection())));
-  Created created{.made = OrFail(server.CreateBackup(told.dataset, progress)), .json = {}};
+  const auto server = OrFail(client::Client::Open(globals.server, globals.ServerConnection()));
+  Created created{.made = OrFail(server->CreateBackup(told.dataset, progress)), .json = {}};
   const BackupMaker::Made& made = created.made;
   created.json = {{"id", made.id},
                   {"url", made.url},

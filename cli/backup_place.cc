@@ -11,7 +11,6 @@
 #include "assembly/backend_type.h"
 #include "assembly/built_in_types.h"
 #include "blobstore/blobs_below.h"
-#include "blobstore/open_blob_store.h"
 #include "cli/shared_store.h"
 
 namespace kvstore::cli {
@@ -45,7 +44,7 @@ absl::StatusOr<std::unique_ptr<WriteLog>> LogOf(Router& router, const OpenOption
 }
 
 fleet_backup::BlobOpener BackupOpener(const Globals& globals, const std::string& url,
-                                      const std::string& option) {
+                                      const std::string& option, MissingFolder missing) {
   std::optional<BackupConfig> backup;
   if (!globals.config.empty()) backup = OrFail(ReadConfig(globals.config)).backup;
   if (url.empty() && !backup) {
@@ -54,14 +53,15 @@ fleet_backup::BlobOpener BackupOpener(const Globals& globals, const std::string&
                     "that has backup.to",
                     option));
   }
-  return [to = url.empty() ? backup->to : url, s3 = backup ? backup->s3 : S3Options()] {
-    return OpenBlobStore(to, s3);
+  return [to = url.empty() ? backup->to : url, s3 = backup ? backup->s3 : S3Options(), missing] {
+    return OpenBlobStore(to, s3, missing);
   };
 }
 
 std::unique_ptr<BlobStore> OpenBackups(const Globals& globals, const std::string& url,
-                                       const std::string& option, const std::string& dataset) {
-  return OrFail(OpenOfDataset(BackupOpener(globals, url, option)(), dataset));
+                                       const std::string& option, const std::string& dataset,
+                                       MissingFolder missing) {
+  return OrFail(OpenOfDataset(BackupOpener(globals, url, option, missing)(), dataset));
 }
 
 absl::StatusOr<std::unique_ptr<BlobStore>> OpenOfDataset(absl::StatusOr<std::unique_ptr<BlobStore>> blobs,

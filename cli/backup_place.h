@@ -8,6 +8,7 @@
 #include "backend_api/write_log.h"
 #include "backup/create.h"
 #include "blobstore/blob_store.h"
+#include "blobstore/open_blob_store.h"
 #include "cli/command.h"
 #include "cli/progress.h"
 #include "fleet_backup/pair_backups.h"
@@ -25,14 +26,16 @@ absl::StatusOr<std::unique_ptr<WriteLog>> LogOf(Router& router, const OpenOption
 /// Returns how the store of backups is opened that a URL names or, if it is empty, that the configuration
 /// does. Throws Failure if neither does.
 ///
-/// option  the option that the URL was given with, for messages.
+/// option   the option that the URL was given with, for messages.
+/// missing  for OpenBlobStore.
 fleet_backup::BlobOpener BackupOpener(const Globals& globals, const std::string& url,
-                                      const std::string& option);
+                                      const std::string& option, MissingFolder missing);
 /// Opens that store. Throws Failure.
 ///
 /// dataset  opens the store of this dataset's backups in it (OpenOfDataset); empty: that of whole stores.
 std::unique_ptr<BlobStore> OpenBackups(const Globals& globals, const std::string& url,
-                                       const std::string& option, const std::string& dataset);
+                                       const std::string& option, const std::string& dataset,
+                                       MissingFolder missing);
 
 /// Opens the store of a dataset's backups in that of a whole store's: the blobs below datasets/DATASET/.
 ///

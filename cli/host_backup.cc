@@ -44,7 +44,7 @@ uint64_t LogUntil(const PairBackup& pair) {
 
 HostBackup BackUpHost(const Globals& globals, const std::string& to, const std::string& host,
                       uint64_t bytes_per_s, const Progress& progress) {
-  const fleet_backup::BlobOpener open = BackupOpener(globals, to, "--to");
+  const fleet_backup::BlobOpener open = BackupOpener(globals, to, "--to", MissingFolder::kCreate);
   const auto fleet = OpenConfiguredFleet(globals);
   const auto pair = OrFail(fleet_backup::FindPair(**fleet, ParseHost(host)));
   OrFail(fleet_backup::AddPair(*OrFail(open()), pair.domain));
@@ -57,7 +57,8 @@ HostBackup BackUpHost(const Globals& globals, const std::string& to, const std::
 }
 
 void ListPairBackups(const Globals& globals, const std::string& from) {
-  const auto pairs = OrFail(fleet_backup::NewestOfPairs(BackupOpener(globals, from, "--from"), /*at_ms=*/0));
+  const auto pairs = OrFail(fleet_backup::NewestOfPairs(
+      BackupOpener(globals, from, "--from", MissingFolder::kRefuse), /*at_ms=*/0));
   Table table({"MASTER", "SLAVE", "SHARDS", "BACKUP", "BEGAN", "SIZE", "LOG UNTIL"});
   Json list = Json::array();
   const uint64_t now = WallClockMs();

@@ -56,8 +56,8 @@ class StepBar {
 PairBackup FindBackup(const HostRestoreArguments& arguments, const Globals& globals,
                       const std::optional<shardops::MoveRange>& shards) {
   const BackupSource& source = arguments.source;
-  auto pairs =
-      OrFail(fleet_backup::NewestOfPairs(BackupOpener(globals, source.from, "--from"), arguments.at_ms));
+  auto pairs = OrFail(fleet_backup::NewestOfPairs(
+      BackupOpener(globals, source.from, "--from", MissingFolder::kRefuse), arguments.at_ms));
   PairBackup found = source.host.empty() ? OrFail(fleet_backup::FindOfShards(std::move(pairs), *shards))
                                          : OrFail(fleet_backup::FindOfHost(std::move(pairs), source.host));
   if (!found.problem.empty() && source.id.empty()) {
@@ -130,12 +130,12 @@ FoundNodes NodesOfPair(BlobStore& blobs, const backup::Manifest& manifest) {
 /// Returns those of the newest backup of any pair, or of the whole store.
 FoundNodes NewestNodes(const BackupSource& source, const Globals& globals) {
   FoundNodes newest;
-  for (const PairBackup& pair :
-       OrFail(fleet_backup::NewestOfPairs(BackupOpener(globals, source.from, "--from"), /*at_ms=*/0))) {
+  for (const PairBackup& pair : OrFail(fleet_backup::NewestOfPairs(
+           BackupOpener(globals, source.from, "--from", MissingFolder::kRefuse), /*at_ms=*/0))) {
     FoundNodes found = NodesOfPair(*pair.blobs, pair.manifest);
     if (found.at_ms > newest.at_ms) newest = std::move(found);
   }
-  const auto blobs = OpenBackups(globals, source.from, "--from", "");
+  const auto blobs = OpenBackups(globals, source.from, "--from", "", MissingFolder::kRefuse);
   const auto manifest = backup::BackupBefore(*blobs, UINT64_MAX);
   if (!absl::IsNotFound(manifest.status()) && OrFail(manifest).finished_ms > newest.at_ms &&
       manifest->Find(kSharedNodesFile) != nullptr) {

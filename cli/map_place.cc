@@ -88,8 +88,7 @@ bool MapPlace::IsOfServer(const CLI::App& command, const Globals& globals) const
 std::unique_ptr<ShardMaps> OpenMaps(const CLI::App& command, MapPlace& place, const Globals& globals) {
   if (place.IsOfServer(command, globals)) {
     place.root.clear();
-    return std::make_unique<client::Client>(
-        OrFail(client::Caller::Open(globals.server, globals.ServerConnection())));
+    return OrFail(client::Client::Open(globals.server, globals.ServerConnection()));
   }
   place.Complete(globals);
   return OpenStoredShardMaps(place.zookeeper, place.root);

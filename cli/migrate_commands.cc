@@ -30,8 +30,7 @@ class MigrationService {
  public:
   explicit MigrationService(const Globals& globals) {
     if (!globals.server.empty()) {
-      client_ = std::make_unique<client::Client>(
-          OrFail(client::Caller::Open(globals.server, globals.ServerConnection())));
+      client_ = OrFail(client::Client::Open(globals.server, globals.ServerConnection()));
       return;
     }
     const Config config = globals.ReadConfiguration();

@@ -1,10 +1,7 @@
 #include "cli/restored_store.h"
 
 #include <fmt/format.h>
-#include <stdlib.h>
 
-#include <cerrno>
-#include <system_error>
 #include <utility>
 
 #include "assembly/backend_config.h"
@@ -12,7 +9,6 @@
 #include "assembly/built_in_types.h"
 #include "assembly/open_router.h"
 #include "backup/restore.h"
-#include "base/files.h"
 #include "cli/backup_place.h"
 #include "cli/progress.h"
 #include "cli/table.h"
@@ -66,22 +62,12 @@ backup::Replayed RestoreFolder(const backup::Manifest& manifest, BlobStore& blob
   return replayed;
 }
 
-RestoredStore::Folder::Folder() {
-  std::string made = (std::filesystem::temp_directory_path() / "kv-restored-XXXXXX").string();
-  if (::mkdtemp(made.data()) == nullptr) throw Failure{FileError(made, "create", errno)};
-  path = made;
-}
-
-RestoredStore::Folder::~Folder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path, ignored);
-}
-
-RestoredStore::RestoredStore(const Globals& globals, BackupSource& source, uint64_t at_ms) {
+RestoredStore::RestoredStore(const Globals& globals, BackupSource& source, uint64_t at_ms)
+    : folder_(OrFail(TemporaryFolder::Make("kv-restored-"))) {
   const auto blobs = source.Open(globals);
   const backup::Manifest manifest = ChooseBackup(source, *blobs, at_ms);
-  as_of_ms_ = RestoreFolder(manifest, *blobs, at_ms, folder_.path).as_of_ms;
-  router_ = OrFail(OpenRouter(OptionsOfRestored(globals, folder_.path)));
+  as_of_ms_ = RestoreFolder(manifest, *blobs, at_ms, folder_->path()).as_of_ms;
+  router_ = OrFail(OpenRouter(OptionsOfRestored(globals, folder_->path())));
 }
 
 RestoredStore::~RestoredStore() = default;

@@ -7,6 +7,7 @@
 
 #include "backup/log_restore.h"
 #include "backup/manifest.h"
+#include "base/temporary_folder.h"
 #include "blobstore/blob_store.h"
 #include "cli/backup_source.h"
 #include "cli/command.h"
@@ -26,8 +27,7 @@ backup::Manifest ChooseBackup(BackupSource& source, BlobStore& blobs, uint64_t a
 backup::Replayed RestoreFolder(const backup::Manifest& manifest, BlobStore& blobs, uint64_t at_ms,
                                const std::filesystem::path& to);
 
-/// A store that was restored to be read, in a folder below that of temporary files (TMPDIR). Its destructor
-/// removes the folder; a process that is killed leaves it (kv-restored-????????).
+/// A store that was restored to be read, in a temporary folder (kv-restored-??????).
 class RestoredStore {
  public:
   /// Restores a backup of a whole store, with what the configuration says of its embedded engine, and opens
@@ -42,16 +42,7 @@ class RestoredStore {
   uint64_t as_of_ms() const { return as_of_ms_; }
 
  private:
-  /// A new folder that is removed with this.
-  struct Folder {
-    Folder();
-    ~Folder();
-    Folder(const Folder&) = delete;
-    Folder& operator=(const Folder&) = delete;
-    std::filesystem::path path;
-  };
-
-  const Folder folder_;
+  const std::unique_ptr<TemporaryFolder> folder_;
   uint64_t as_of_ms_ = 0;
   std::unique_ptr<Router> router_;
 };

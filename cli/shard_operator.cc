@@ -66,8 +66,7 @@ void PrintLine(const std::string& line) {
 }
 
 std::unique_ptr<ShardOperations> OpenServer(const Globals& globals) {
-  return std::make_unique<client::Client>(
-      OrFail(client::Caller::Open(globals.server, globals.ServerConnection())));
+  return OrFail(client::Client::Open(globals.server, globals.ServerConnection()));
 }
 
 }  // namespace

@@ -14,7 +14,6 @@
 #include "cli/escape.h"
 #include "cli/prometheus_text.h"
 #include "cli/table.h"
-#include "client/caller.h"
 #include "client/client.h"
 
 /// kv stat: shows the figures of a server's /metrics to people.
@@ -111,12 +110,12 @@ void Stat(const Arguments& args, const Globals& globals) {
   if (globals.server.empty()) {
     WrongUsage("--server is missing: name the server whose figures you want to see, or set KV_SERVER");
   }
-  client::Client client(OrFail(client::Caller::Open(globals.server, globals.ServerConnection())));
+  const auto client = OrFail(client::Client::Open(globals.server, globals.ServerConnection()));
   std::optional<std::vector<Sample>> before;
   auto read_at = std::chrono::steady_clock::now();
   const bool terminal = ::isatty(STDOUT_FILENO) == 1;
   for (;;) {
-    const std::string text = OrFail(client.GetMetrics());
+    const std::string text = OrFail(client->GetMetrics());
     if (globals.json) {
       Json figures = Json::object();
       for (const Sample& sample : ParsePrometheus(text)) figures[sample.Text()] = sample.value;

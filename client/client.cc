@@ -1,9 +1,11 @@
 #include "client/client.h"
 
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
+#include "client/caller.h"
 #include "client/endpoint.h"
 #include "client/outcome.h"
 #include "client/verb_request.h"
@@ -13,12 +15,51 @@
 namespace kvstore {
 
 absl::StatusOr<std::unique_ptr<KVStore>> Connect(const std::string& address, const ConnectOptions& options) {
-  auto caller = client::Caller::Open(address, options);
-  if (!caller.ok()) return caller.status();
-  return std::make_unique<client::Client>(*std::move(caller));
+  return client::Client::Open(address, options);
 }
 
 namespace client {
+namespace {
+
+/// Has the server do long work, and tells its progress.
+template <typename Response, typename Request>
+absl::StatusOr<typename Response::Result> DoLongWork(
+    Caller& caller,
+    std::unique_ptr<grpc::ClientReaderInterface<Response>> (v1::KVStore::StubInterface::*method)(
+        grpc::ClientContext*, const Request&),
+    const Request& request, const Progress& progress) {
+  grpc::ClientContext context;
+  const CallLimits& limits = CallScope::Current();
+  caller.Prepare(context, limits.deadline);
+  const CancelWatch watch(context, limits.cancelled);
+  const auto stream = (caller.Stub().*method)(&context, request);
+  std::optional<typename Response::Result> result;
+  bool stopped = false;
+  for (Response response; stream->Read(&response);) {
+    if (response.has_result()) {
+      result = std::move(*response.mutable_result());
+    } else if (progress && !stopped && !progress(response.progress().done(), response.progress().total())) {
+      stopped = true;
+      context.TryCancel();
+    }
+  }
+  const grpc::Status status = stream->Finish();
+  if (stopped) return absl::CancelledError("the work was stopped; what it has done stays done");
+  if (!status.ok()) return caller.Classify(status, OutcomeOf(context), /*writes=*/false).status;
+  if (!result) return caller.InvalidAnswerError("ended the work without its result");
+  return *std::move(result);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Client>> Client::Open(const std::string& address,
+                                                     const ConnectOptions& options) {
+  auto caller = Caller::Open(address, options);
+  if (!caller.ok()) return caller.status();
+  return std::make_unique<Client>(*std::move(caller));
+}
+
+const std::string& Client::address() const { return caller_->address(); }
 
 // ---- datasets ----
 
@@ -79,37 +120,10 @@ absl::StatusOr<DatasetStats> Client::GetStats(std::string_view dataset) {
   return DatasetStats{response.approximate_bytes(), response.approximate_entries()};
 }
 
-template <typename Response, typename Request>
-absl::StatusOr<typename Response::Result> Client::DoLongWork(
-    std::unique_ptr<grpc::ClientReaderInterface<Response>> (v1::KVStore::StubInterface::*method)(
-        grpc::ClientContext*, const Request&),
-    const Request& request, const Progress& progress) {
-  grpc::ClientContext context;
-  const CallLimits& limits = CallScope::Current();
-  caller_->Prepare(context, limits.deadline);
-  const CancelWatch watch(context, limits.cancelled);
-  const auto stream = (caller_->Stub().*method)(&context, request);
-  std::optional<typename Response::Result> result;
-  bool stopped = false;
-  for (Response response; stream->Read(&response);) {
-    if (response.has_result()) {
-      result = std::move(*response.mutable_result());
-    } else if (progress && !stopped && !progress(response.progress().done(), response.progress().total())) {
-      stopped = true;
-      context.TryCancel();
-    }
-  }
-  const grpc::Status status = stream->Finish();
-  if (stopped) return absl::CancelledError("the work was stopped; what it has done stays done");
-  if (!status.ok()) return caller_->Classify(status, OutcomeOf(context), /*writes=*/false).status;
-  if (!result) return caller_->InvalidAnswerError("ended the work without its result");
-  return *std::move(result);
-}
-
 absl::StatusOr<ReclaimResult> Client::Compact(std::string_view dataset, const Progress& progress) {
   v1::CompactRequest request;
   request.set_dataset(std::string(dataset));
-  const auto told = DoLongWork(&v1::KVStore::StubInterface::Compact, request, progress);
+  const auto told = DoLongWork(*caller_, &v1::KVStore::StubInterface::Compact, request, progress);
   if (!told.ok()) return told.status();
   return ReclaimResult{told->bytes_before(), told->bytes_after(), told->expired_cells(),
                        told->surplus_cells()};
@@ -118,7 +132,7 @@ absl::StatusOr<ReclaimResult> Client::Compact(std::string_view dataset, const Pr
 absl::StatusOr<BackupMaker::Made> Client::CreateBackup(std::string_view dataset, const Progress& progress) {
   v1::CreateBackupRequest request;
   request.set_dataset(std::string(dataset));
-  auto told = DoLongWork(&v1::KVStore::StubInterface::CreateBackup, request, progress);
+  auto told = DoLongWork(*caller_, &v1::KVStore::StubInterface::CreateBackup, request, progress);
   if (!told.ok()) return told.status();
   return Made{.id = std::move(*told->mutable_id()),
               .url = std::move(*told->mutable_url()),

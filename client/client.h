@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,10 +11,17 @@
 #include "backend_api/migrations.h"
 #include "backend_api/shard_maps.h"
 #include "backend_api/shard_operations.h"
-#include "client/caller.h"
+#include "kvstore_api/connect.h"
 #include "kvstore_api/kvstore.h"
 
+namespace kvstore::v1 {
+class UpdateObjectRequest;
+}
+
 namespace kvstore::client {
+
+// Those who use a client need not read what gRPC has generated, which takes long to compile.
+class Caller;
 
 /// The KVStore behind a server, the migrations of its datasets, the shard maps and the operation of its
 /// fleet, and its backups. See kvstore_api/connect.h. Thread-safe.
@@ -23,6 +31,9 @@ class Client : public KVStore,
                public ShardOperations,
                public BackupMaker {
  public:
+  /// Returns at once; see kvstore::Connect for addresses and errors.
+  static absl::StatusOr<std::unique_ptr<Client>> Open(const std::string& address,
+                                                      const ConnectOptions& options);
   explicit Client(std::shared_ptr<Caller> caller) : caller_(std::move(caller)) {}
 
   // The methods of KVStore.
@@ -45,26 +56,17 @@ class Client : public KVStore,
 
   absl::StatusOr<Made> CreateBackup(std::string_view dataset, const Progress& progress) override;
 
-  const std::string& address() const { return caller_->address(); }
+  const std::string& address() const;
   /// Returns what makes the calls, for other parts of the client that share its connections.
   const std::shared_ptr<Caller>& caller() const { return caller_; }
   /// Opens a dataset in the backend that the spec names on the server, for the worker of a migration.
   std::unique_ptr<MigrationEndpoint> OpenForMigration(const DatasetSpec& spec) const;
 
  private:
-  /// Has the server do long work, and tells its progress.
-  template <typename Response, typename Request>
-  absl::StatusOr<typename Response::Result> DoLongWork(
-      std::unique_ptr<grpc::ClientReaderInterface<Response>> (v1::KVStore::StubInterface::*method)(
-          grpc::ClientContext*, const Request&),
-      const Request& request, const Progress& progress);
   absl::StatusOr<Object> Update(v1::UpdateObjectRequest& request);
   /// PutRows with more than one message. Adds a result for each write.
   absl::Status Import(std::string_view dataset, std::span<const RowWrite> writes,
                       std::vector<absl::StatusOr<PutResult>>& results);
-  /// One attempt of Import. A verdict with `retry` and no results says that nothing was done.
-  Caller::Verdict ImportOnce(std::string_view dataset, std::span<const RowWrite> writes,
-                             std::vector<absl::StatusOr<PutResult>>& results);
 
   const std::shared_ptr<Caller> caller_;
 };

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "client/caller.h"
 #include "client/cancel_watch.h"
 #include "client/client.h"
 #include "client/outcome.h"

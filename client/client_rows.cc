@@ -5,6 +5,7 @@
 #include "backend_api/batch_bytes.h"
 #include "backend_api/outcome.h"
 #include "backend_api/validate.h"
+#include "client/caller.h"
 #include "client/client.h"
 #include "client/cursor.h"
 #include "client/outcome.h"
@@ -132,6 +133,55 @@ absl::Status ReadResults(const Caller& caller, Caller::Try& attempt,
     break;
   }
   return invalid;
+}
+
+/// One attempt of Import. A verdict with `retry` and no results says that nothing was done.
+Caller::Verdict ImportOnce(Caller& caller, std::string_view dataset, std::span<const RowWrite> writes,
+                           std::vector<absl::StatusOr<PutResult>>& results) {
+  grpc::ClientContext context;
+  const CallLimits& limits = CallScope::Current();
+  caller.Prepare(context, limits.deadline);
+  const CancelWatch watch(context, limits.cancelled);
+  const auto stream = caller.Stub().ImportRows(&context);
+  std::span<const RowWrite> rest = writes;
+  bool broken = false;
+  std::deque<size_t> ahead;  // how many writes each message in flight has
+  size_t sent = 0;
+  while (!broken && results.size() < writes.size()) {
+    while (!broken && !rest.empty() && ahead.size() < kMessagesAhead) {
+      v1::PutRowsRequest request;
+      request.set_dataset(std::string(dataset));
+      const size_t count = CountOfMessage(rest);
+      for (const RowWrite& write : rest.first(count)) ToWire(write, *request.add_writes());
+      rest = rest.subspan(count);
+      sent += count;
+      ahead.push_back(count);
+      broken = !stream->Write(request);
+    }
+    v1::PutRowsResponse response;
+    if (broken || !stream->Read(&response)) break;
+    // Each message has one answer, in order.
+    if (auto status = CheckCount(caller, static_cast<size_t>(response.results_size()), ahead.front());
+        !status.ok()) {
+      context.TryCancel();
+      static_cast<void>(stream->Finish());
+      return {.status = MarkInDoubt(status)};
+    }
+    ahead.pop_front();
+    for (const auto& result : response.results()) results.push_back(FromResult(result));
+  }
+  if (!broken) stream->WritesDone();
+  const grpc::Status status = stream->Finish();
+  if (results.size() >= writes.size()) return {};
+  if (status.ok()) return {.status = CheckCount(caller, results.size(), writes.size())};
+  Caller::Verdict verdict = caller.Classify(status, OutcomeOf(context), /*writes=*/true);
+  if (results.empty() && !IsInDoubt(verdict.status)) return verdict;
+  while (results.size() < sent) results.emplace_back(verdict.status);
+  // The rest was not sent.
+  while (results.size() < writes.size()) {
+    results.emplace_back(absl::UnavailableError("not sent: " + std::string(status.error_message())));
+  }
+  return {};
 }
 
 }  // namespace
@@ -291,58 +341,10 @@ absl::Status Client::Import(std::string_view dataset, std::span<const RowWrite> 
   constexpr int kMaxRefusals = 12;
   for (int refusals = 0;; ++refusals) {
     if (auto status = CheckCall(); !status.ok()) return status;
-    const Caller::Verdict verdict = ImportOnce(dataset, writes, results);
+    const Caller::Verdict verdict = ImportOnce(*caller_, dataset, writes, results);
     const bool refused = verdict.retry && results.empty() && !IsInDoubt(verdict.status);
     if (!refused || refusals == kMaxRefusals || !caller_->Pause(refusals, deadline)) return verdict.status;
   }
-}
-
-Caller::Verdict Client::ImportOnce(std::string_view dataset, std::span<const RowWrite> writes,
-                                   std::vector<absl::StatusOr<PutResult>>& results) {
-  grpc::ClientContext context;
-  const CallLimits& limits = CallScope::Current();
-  caller_->Prepare(context, limits.deadline);
-  const CancelWatch watch(context, limits.cancelled);
-  const auto stream = caller_->Stub().ImportRows(&context);
-  std::span<const RowWrite> rest = writes;
-  bool broken = false;
-  std::deque<size_t> ahead;  // how many writes each message in flight has
-  size_t sent = 0;
-  while (!broken && results.size() < writes.size()) {
-    while (!broken && !rest.empty() && ahead.size() < kMessagesAhead) {
-      v1::PutRowsRequest request;
-      request.set_dataset(std::string(dataset));
-      const size_t count = CountOfMessage(rest);
-      for (const RowWrite& write : rest.first(count)) ToWire(write, *request.add_writes());
-      rest = rest.subspan(count);
-      sent += count;
-      ahead.push_back(count);
-      broken = !stream->Write(request);
-    }
-    v1::PutRowsResponse response;
-    if (broken || !stream->Read(&response)) break;
-    // Each message has one answer, in order.
-    if (auto status = CheckCount(*caller_, static_cast<size_t>(response.results_size()), ahead.front());
-        !status.ok()) {
-      context.TryCancel();
-      static_cast<void>(stream->Finish());
-      return {.status = MarkInDoubt(status)};
-    }
-    ahead.pop_front();
-    for (const auto& result : response.results()) results.push_back(FromResult(result));
-  }
-  if (!broken) stream->WritesDone();
-  const grpc::Status status = stream->Finish();
-  if (results.size() >= writes.size()) return {};
-  if (status.ok()) return {.status = CheckCount(*caller_, results.size(), writes.size())};
-  Caller::Verdict verdict = caller_->Classify(status, OutcomeOf(context), /*writes=*/true);
-  if (results.empty() && !IsInDoubt(verdict.status)) return verdict;
-  while (results.size() < sent) results.emplace_back(verdict.status);
-  // The rest was not sent.
-  while (results.size() < writes.size()) {
-    results.emplace_back(absl::UnavailableError("not sent: " + std::string(status.error_message())));
-  }
-  return {};
 }
 
 absl::StatusOr<std::vector<absl::Status>> Client::DeleteRows(std::string_view dataset,

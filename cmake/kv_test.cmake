@@ -7,11 +7,13 @@ if(NOT KV_SANITIZE)
   list(APPEND KV_LONG_TEST PROCESSORS 2)
 endif()
 
-# kv_test(NAME SOURCES ... [ALONE ...] LIBRARIES ... [TIMEOUT seconds] [WHOLE] [LONG]): one test program, with sources as
-# of kv_library; each of its tests is one of ctest's, or with WHOLE all of them together, because they share what is slow to start. LONG: kills, histories and the
-# like, again and again, which ./dev test --quick leaves out.
+# kv_test(NAME SOURCES ... [ALONE ...] LIBRARIES ... [TIMEOUT seconds] [COST seconds] [WHOLE] [LONG]): one test program, with
+# sources as of kv_library; each of its tests is one of ctest's, or with WHOLE all of them together, because they share what
+# is slow to start. LONG: kills, histories and the like, again and again, which ./dev test --quick leaves out. COST: about how
+# long it takes, if that is more than a minute: ctest, which knows of no earlier run in a clean clone, begins the longest ones
+# first.
 function(kv_test name)
-  cmake_parse_arguments(arg "WHOLE;LONG" "TIMEOUT" "SOURCES;ALONE;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(arg "WHOLE;LONG" "TIMEOUT;COST" "SOURCES;ALONE;LIBRARIES" ${ARGN})
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 300)
   endif()
@@ -22,6 +24,9 @@ function(kv_test name)
   set(labels "")
   if(arg_LONG)
     set(labels ${KV_LONG_TEST})
+  endif()
+  if(arg_COST)
+    list(APPEND labels COST ${arg_COST})
   endif()
   if(arg_WHOLE)
     add_test(NAME ${name} COMMAND ${name})

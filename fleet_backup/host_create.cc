@@ -10,13 +10,11 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <sstream>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 #include "backup/destination.h"
@@ -29,6 +27,7 @@
 #include "base/fail_point.h"
 #include "base/files.h"
 #include "base/process.h"
+#include "base/temporary_folder.h"
 #include "blobstore/descriptor.h"
 #include "catalog/zookeeper_nodes.h"
 #include "fleet_backup/piece_cutter.h"
@@ -42,33 +41,9 @@
 namespace kvstore::fleet_backup {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr size_t kReadBytes = size_t{1} << 20;
 /// How soon a read of the stream notices that the call must end.
 constexpr int kPollMs = 100;
-
-/// A folder for the files of mariadb-backup, which is removed with this object.
-class TemporaryFolder {
- public:
-  static absl::StatusOr<std::unique_ptr<TemporaryFolder>> Make() {
-    std::error_code error;
-    std::string path = (fs::temp_directory_path(error) / "kv-backup-XXXXXX").string();
-    if (error || ::mkdtemp(path.data()) == nullptr) return FileError(path, "create", errno);
-    return std::make_unique<TemporaryFolder>(path);
-  }
-  explicit TemporaryFolder(fs::path path) : path_(std::move(path)) {}
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  const fs::path path_;
-};
 
 std::string ThisHost() {
   std::array<char, 256> name{};
@@ -200,7 +175,7 @@ class HostCreate {
 
   /// Sends the stream of mariadb-backup, and sets what it says.
   absl::Status SendStream(backup::Manifest& manifest) {
-    const auto folder = TemporaryFolder::Make();
+    const auto folder = TemporaryFolder::Make("kv-backup-");
     if (!folder.ok()) return folder.status();
     const shardops::UnnamedFile login(
         shardops::OptionFile("mariadb-backup", pair_.hosts.slave, fleet_.access.admin, ""));

@@ -1,17 +1,11 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <string_view>
 
-/// Numbers of 1 to 10 bytes, 7 bits in each, the lowest first; the highest bit of a byte says that another
-/// follows.
-namespace kvstore::reports {
+#include "base/varint.h"
 
-inline void AppendVarint(std::string& out, uint64_t value) {
-  for (; value >= 0x80; value >>= 7) out.push_back(static_cast<char>(value | 0x80));
-  out.push_back(static_cast<char>(value));
-}
+namespace kvstore::reports {
 
 /// Reads bytes from the front of a string. Behind the end, and after bytes that are no varint, it gives zeros
 /// and says so by failed().
@@ -21,17 +15,7 @@ class ByteReader {
 
   uint64_t Varint() {
     uint64_t value = 0;
-    for (int shift = 0; shift < 70 && !bytes_.empty(); shift += 7) {
-      const auto byte = static_cast<unsigned char>(bytes_.front());
-      bytes_.remove_prefix(1);
-      if (shift == 63 && byte > 1) break;
-      value |= uint64_t{byte & 0x7Fu} << shift;
-      if (byte < 0x80) {
-        // One number has one form: a last byte of zero would be another.
-        if (byte == 0 && shift > 0) break;
-        return value;
-      }
-    }
+    if (ConsumeVarint(bytes_, value)) return value;
     Fail();
     return 0;
   }

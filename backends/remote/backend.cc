@@ -10,9 +10,9 @@ namespace kvstore {
 
 absl::StatusOr<std::unique_ptr<RemoteBackend>> RemoteBackend::Connect(const std::string& address,
                                                                       const ConnectOptions& options) {
-  auto caller = client::Caller::Open(address, options);
-  if (!caller.ok()) return caller.status();
-  return std::make_unique<RemoteBackend>(std::make_shared<client::Client>(*std::move(caller)));
+  auto server = client::Client::Open(address, options);
+  if (!server.ok()) return server.status();
+  return std::make_unique<RemoteBackend>(*std::move(server));
 }
 
 absl::Status RemoteBackend::CheckThere(const DatasetSpec& spec) {

@@ -21,12 +21,12 @@
 #include <system_error>
 #include <utility>
 
+#include "server/call/unsent.h"
+
 namespace kvstore::server {
 namespace {
 
 constexpr std::string_view kUnix = "unix:";
-/// The system keeps no more than this of what a client's machine has no room for yet: it would be memory that
-/// nobody counts, and would look as if the client had taken it.
 constexpr int kMaxUnsent = 256 << 10;
 /// How long it waits when there is no descriptor to accept, and so to refuse, a connection with.
 constexpr int kPauseMs = 100;
@@ -189,9 +189,8 @@ void Acceptor::Accept(int listener) {
     return;
   }
   const int on = 1;
-  // These have no effect on a unix socket.
-  ::setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-  ::setsockopt(connection, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &kMaxUnsent, sizeof(kMaxUnsent));
+  ::setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));  // no effect on a unix socket
+  LimitUnsent(connection, kMaxUnsent);
   serve_(listener, connection);
 }
 

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "reports/json_operations.h"
+
 namespace kvstore::server {
 namespace {
 
@@ -39,6 +41,10 @@ class CallerReports : public Reports {
       return CheckRight(principal_.get(), dataset_, Right::kRead);
     auto names = reports_->List();
     if (!names.ok()) return names;
+    // The dataset that is meant when none is named is created with its first report.
+    if (names->empty() && dataset_ != reports::kDefaultDataset) {
+      if (const auto found = core_.router.GetDataset(dataset_); !found.ok()) return found.status();
+    }
     std::erase_if(*names, [this](const std::string& name) {
       return !CheckRight(principal_.get(), dataset_, Right::kRead, name).ok();
     });

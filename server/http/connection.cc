@@ -9,6 +9,7 @@
 #include <boost/asio/post.hpp>
 #include <utility>
 
+#include "server/call/unsent.h"
 #include "server/http/connection_limits.h"
 
 namespace kvstore::server {
@@ -42,10 +43,7 @@ void Configure(tcp::socket& socket) {
   ::setsockopt(handle, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof(idle_s));
   ::setsockopt(handle, IPPROTO_TCP, TCP_KEEPINTVL, &interval_s, sizeof(interval_s));
   ::setsockopt(handle, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(probes));
-  // The system keeps no more than this of what the client's machine has no room for yet: it would be memory
-  // that nobody counts, and would look as if the client had taken it.
-  const auto unsent = static_cast<int>(kMaxWritten);
-  ::setsockopt(handle, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof(unsent));
+  LimitUnsent(handle, static_cast<int>(kMaxWritten));
 }
 
 }  // namespace

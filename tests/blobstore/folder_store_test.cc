@@ -143,6 +143,10 @@ TEST(FolderStore, WhatCannotBeOpenedIsSaid) {
               FailsWith(StatusCode::kUnavailable, "No such file"));
   EXPECT_THAT(OpenBlobStore("file:" + (dir / "file").string()),
               FailsWith(StatusCode::kFailedPrecondition, "Not a directory"));
+  const fs::path none = dir / "none";
+  EXPECT_THAT(OpenBlobStore("file:" + none.string(), {}, MissingFolder::kRefuse),
+              FailsWith(StatusCode::kNotFound, none.string() + ": there is no such folder"));
+  EXPECT_FALSE(fs::exists(none));
   for (const char* url : {"", "file:", "ftp://x", "/tmp", "S3://bucket"}) {
     EXPECT_THAT(OpenBlobStore(url), FailsWith(StatusCode::kInvalidArgument, "it must be file:DIR")) << url;
   }

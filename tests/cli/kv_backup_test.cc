@@ -76,6 +76,13 @@ TEST_F(KvBackup, FromCreateToPrune) {
   EXPECT_GT(second["backup"]["sent_objects"].get<uint64_t>(), 0u);
 }
 
+TEST_F(KvBackup, AFolderThatDoesNotExistHasNoBackupsAndIsNotMade) {
+  const Output refused = Run({"backup", "list", "--from", Url()});
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("backups: there is no such folder"));
+  EXPECT_FALSE(fs::exists(dir_ / "backups"));
+}
+
 TEST_F(KvBackup, AFollowerOfWhatWasWrittenAfterTheBackupIsToldSo) {
   Ok({"dataset", "alter", "events", "--keep-changes-ms", "1d"});
   Ok({"put", "events", "user:8", "click=pin:4"});

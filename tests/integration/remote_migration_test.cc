@@ -12,6 +12,7 @@
 #include <string>
 #include <thread>
 
+#include "client/caller.h"
 #include "client/client.h"
 #include "kvstore/v1/endpoint.grpc.pb.h"
 #include "kvstore_api/connect.h"

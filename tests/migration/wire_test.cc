@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "backend_api/outcome.h"
+#include "client/caller.h"
 #include "client/client.h"
 #include "tests/server/served.h"
 #include "tests/support/status_matchers.h"

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "client/caller.h"
 #include "client/client.h"
 #include "client/verb_request.h"
 #include "kvstore/v1/shards.grpc.pb.h"

@@ -122,6 +122,8 @@ TEST_F(PrometheusTest, MistakesHaveItsForm) {
   ExpectError(Get("series"), 400, "bad_data", "match[]");
   ExpectError(Get("series?match%5B%5D=a:b&match%5B%5D=visits:views"), 400, "bad_data", "several times");
   ExpectError(Get("labels?match%5B%5D=visits:nothing"), 404, "not_found", "nothing");
+  ExpectError(Get("labels?dataset=nosuch"), 404, "not_found", "nosuch");
+  ExpectError(Get("label/country/values?dataset=nosuch"), 404, "not_found", "nosuch");
   ExpectError(Get("labels?match%5B%5D=visits:views%7Bcity%3D%22x%22%7D"), 400, "bad_data", "'city'");
   ExpectError(Get("query?query=" + std::string(400, '9')), 400, "bad_data", "query: ");
   // What a form becomes takes more memory than it is long.

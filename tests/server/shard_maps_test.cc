@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "client/caller.h"
 #include "client/client.h"
 #include "server/call/access.h"
 #include "tests/server/server_fixture.h"

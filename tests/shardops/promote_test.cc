@@ -60,7 +60,8 @@ TEST_F(PromoteTest, StoppedAtAnyStepItGoesOnOrBack) {
       SetFailPointHook([&](std::string_view name) {
         if (name == point) throw Died();
       });
-      EXPECT_THROW(EXPECT_OK(Promote(pair_.fleet(), next, {}).status()), Died);
+      // The clients may have left the slave too far behind.
+      EXPECT_THROW(EXPECT_OK(PromoteInTime(next).status()), Died);
       SetFailPointHook(nullptr);
       const bool published = pair_.Master() == next;
       const Host last = back && !published ? before : next;

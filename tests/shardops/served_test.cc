@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "client/caller.h"
 #include "client/client.h"
 #include "kvstore_api/call_scope.h"
 #include "operate/alarms.h"

@@ -6,6 +6,8 @@
 #include <charconv>
 #include <limits>
 
+#include "base/varint.h"
+
 namespace kvstore::mysql {
 namespace {
 
@@ -15,11 +17,6 @@ constexpr char kVersion = 1;
 constexpr uint64_t kMaxPairs = 65'536;
 constexpr uint64_t kMaxDomains = 65'536;
 
-void AppendVarint(std::string& out, uint64_t value) {
-  for (; value >= 0x80; value >>= 7) out += static_cast<char>(value | 0x80);
-  out += static_cast<char>(value);
-}
-
 /// Reads what Encode has written; once something is missing, all that follows is.
 class PositionReader {
  public:
@@ -28,15 +25,9 @@ class PositionReader {
   bool empty() const { return bytes_.empty(); }
   uint64_t Varint(uint64_t max = std::numeric_limits<uint64_t>::max()) {
     uint64_t value = 0;
-    for (unsigned shift = 0; shift < 64; shift += 7) {
-      if (bytes_.empty()) break;
-      const auto byte = static_cast<unsigned char>(bytes_.front());
-      bytes_.remove_prefix(1);
-      value |= uint64_t{byte & 0x7Fu} << shift;
-      if (byte < 0x80) {
-        ok_ = ok_ && value <= max;
-        return ok_ ? value : 0;
-      }
+    if (ConsumeVarint(bytes_, value)) {
+      ok_ = ok_ && value <= max;
+      return ok_ ? value : 0;
     }
     ok_ = false;
     return 0;

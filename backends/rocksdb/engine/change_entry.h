@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/big_endian.h"
+#include "base/varint.h"
 
 /// The stored form of a change log (change_log.h), for the files that implement it.
 namespace kvstore::rocks {
@@ -25,24 +26,6 @@ inline std::string ChangeKey(uint64_t number) {
 
 inline absl::Status ChangeNotDecoded() {
   return absl::DataLossError("an entry of a change log does not decode");
-}
-
-/// Appends a number in the form of protobuf.
-inline void AppendVarint(std::string& out, uint64_t value) {
-  for (; value >= 0x80; value >>= 7) out.push_back(static_cast<char>(value | 0x80));
-  out.push_back(static_cast<char>(value));
-}
-
-/// Removes a number of at most 35 bits from the front of `in`. False if there is none.
-inline bool ConsumeVarint(std::string_view& in, uint64_t& value) {
-  value = 0;
-  for (int shift = 0; shift < 35 && !in.empty(); shift += 7) {
-    const auto byte = static_cast<uint8_t>(in[0]);
-    in.remove_prefix(1);
-    value |= uint64_t{byte & 0x7FU} << shift;
-    if (byte < 0x80) return true;
-  }
-  return false;
 }
 
 /// An entry of the log. `units` is the iterator's, and valid as long as that stays.

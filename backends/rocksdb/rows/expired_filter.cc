@@ -5,6 +5,7 @@
 
 #include "backends/rocksdb/engine/trimmer.h"
 #include "backends/rocksdb/rows/cell_key.h"
+#include "base/fail_point.h"
 
 namespace kvstore::rocks {
 namespace {
@@ -65,7 +66,9 @@ class ExpiredFilter : public rocksdb::CompactionFilter {
 
 std::unique_ptr<rocksdb::CompactionFilter> ExpiredFilterFactory::CreateCompactionFilter(
     const rocksdb::CompactionFilter::Context&) {
-  return std::make_unique<ExpiredFilter>(settings_, trimmer_);
+  auto filter = std::make_unique<ExpiredFilter>(settings_, trimmer_);
+  Reached("compaction.begun");
+  return filter;
 }
 
 }  // namespace kvstore::rocks
