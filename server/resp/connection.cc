@@ -76,12 +76,13 @@ void ClearText(std::string& text) {
 }  // namespace
 
 Connection::Connection(const Environment& environment, boost::asio::io_context& loop, PutGroups& puts,
-                       std::unique_ptr<Channel> channel, std::string peer,
+                       Turns& turns, std::unique_ptr<Channel> channel, std::string peer,
                        std::function<void(Connection&)> closed)
     : counted_(environment.figures),
       environment_(environment),
       loop_(loop),
       put_groups_(puts),
+      turns_(turns),
       channel_(std::move(channel)),
       peer_(std::move(peer)),
       closed_callback_(std::move(closed)),
@@ -211,16 +212,21 @@ std::optional<Connection::Clock::time_point> Connection::StrangerSince() const {
 // ---- commands ----
 
 void Connection::Process() {
-  if (closed_) return;
-  CarryOutWhatArrived();
+  if (closed_ || yielded_) return;
+  const auto begin = Clock::now();
+  CallerShare* const caller = counted_for_;
+  if (!turns_.MayBegin(caller, begin)) return Yield();
+  CarryOutWhatArrived(begin);
   // Puts are carried out in a moment, and their answers go with those that are ready.
   if (!busy_ || run_.kind() != Run::Kind::kPuts) Flush();
   EndIfDone();
   Read();
+  const auto end = Clock::now();
+  turns_.Count(caller, end - begin, end);
 }
 
-void Connection::CarryOutWhatArrived() {
-  const auto until = Clock::now() + Turn();
+void Connection::CarryOutWhatArrived(Clock::time_point now) {
+  const auto until = now + Turn(now);
   size_t words = 0;
   while (!busy_ && !ends_) {
     if (IsBacklogged()) {
@@ -251,18 +257,20 @@ size_t Connection::Connections() const {
   return counted_for_ == nullptr ? 1 : counted_for_->resp_connections.load(std::memory_order_relaxed);
 }
 
-Connection::Clock::duration Connection::Turn() const {
+Connection::Clock::duration Connection::Turn(Clock::time_point now) const {
+  if (turns_.IsShared(now)) return Turns::kSharedTurn;
   const size_t all = Connections();
   if (all <= kFullTurns) return kMaxTurn;
   return std::max<Clock::duration>(Clock::duration(kMaxTurn) * kFullTurns / all, kMinTurn);
 }
 
 void Connection::Yield() {
-  if (std::exchange(yielded_, true)) return;
-  boost::asio::post(loop_, [self = shared_from_this()] {
-    self->yielded_ = false;
-    self->Process();
-  });
+  if (!std::exchange(yielded_, true)) turns_.Wait(counted_for_, shared_from_this());
+}
+
+void Connection::TakeTurn() {
+  yielded_ = false;
+  Process();
 }
 
 bool Connection::Decode() {

@@ -18,6 +18,7 @@
 #include "server/resp/environment.h"
 #include "server/resp/protocol/decoder.h"
 #include "server/resp/run.h"
+#include "server/resp/turns.h"
 #include "server/resp/writes.h"
 
 namespace kvstore::server::resp {
@@ -31,6 +32,7 @@ namespace kvstore::server::resp {
 /// gets answers for waits itself. All methods are called on the loop, unless they say otherwise.
 class Connection final : public std::enable_shared_from_this<Connection>,
                          public PutMember,
+                         public TurnTaker,
                          public ChannelOwner,
                          private Session,
                          private CallTransport {
@@ -39,7 +41,7 @@ class Connection final : public std::enable_shared_from_this<Connection>,
 
   /// peer    the client's address, as in CallTransport.
   /// closed  called when the connection is closed, which may destroy it.
-  Connection(const Environment& environment, boost::asio::io_context& loop, PutGroups& puts,
+  Connection(const Environment& environment, boost::asio::io_context& loop, PutGroups& puts, Turns& turns,
              std::unique_ptr<Channel> channel, std::string peer, std::function<void(Connection&)> closed);
   ~Connection() override;
   Connection(const Connection&) = delete;
@@ -63,7 +65,10 @@ class Connection final : public std::enable_shared_from_this<Connection>,
   // PutMember
   const void* caller() const override { return counted_for_; }
   const Requests& puts() override { return run_.requests(); }
-  void PutsDone() override;
+  void PutsDone(Clock::duration took) override;
+
+  // TurnTaker
+  void TakeTurn() override;
 
   // ChannelOwner
   void OnOpened(const boost::system::error_code& error) override;
@@ -100,13 +105,14 @@ class Connection final : public std::enable_shared_from_this<Connection>,
   absl::Status CountFor(CallerShare* caller);
   CallInfo Info();
 
-  /// Decodes and carries out what has arrived, as far as possible, sends the answers, and reads more.
+  /// Decodes and carries out what has arrived, as far as possible, sends the answers, and reads more; or
+  /// waits for the caller's turn.
   void Process();
-  void CarryOutWhatArrived();
+  void CarryOutWhatArrived(Clock::time_point now);
   /// Returns how many connections the caller has, where callers are told apart.
   size_t Connections() const;
   /// Returns how long it may keep the loop from others.
-  Clock::duration Turn() const;
+  Clock::duration Turn(Clock::time_point now) const;
   /// Decodes a command into next_; returns false if none is there.
   bool Decode();
   /// Finds out what to do with next_, and has it admitted. Returns false if it has to wait for that.
@@ -158,6 +164,7 @@ class Connection final : public std::enable_shared_from_this<Connection>,
   const Environment environment_;
   boost::asio::io_context& loop_;
   PutGroups& put_groups_;
+  Turns& turns_;
   const std::unique_ptr<Channel> channel_;
   const std::string peer_;
   const std::function<void(Connection&)> closed_callback_;
@@ -194,7 +201,7 @@ class Connection final : public std::enable_shared_from_this<Connection>,
   bool writing_ = false;
   bool busy_ = false;      // run_ is carried out elsewhere, and must not be touched
   bool has_rest_ = false;  // run_ was carried out in part
-  bool yielded_ = false;   // Process was posted
+  bool yielded_ = false;   // waits for its turn
   bool ended_in_ = false;  // the client sends nothing more
   bool ends_ = false;      // no more commands are taken
   bool ending_ = false;    // the end is being sent

@@ -48,7 +48,8 @@ void Connection::Suspend(std::shared_ptr<Connection> self) {
                       .lane = lane});
 }
 
-void Connection::PutsDone() {
+void Connection::PutsDone(Clock::duration took) {
+  turns_.Count(counted_for_, took, Clock::now());
   if (!run_.HasUndone()) return RunDone();
   Flush();
   Suspend(shared_from_this());

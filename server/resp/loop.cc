@@ -70,7 +70,7 @@ void Loop::Serve(int socket) {
   auto channel = certificates_ == nullptr ? MakePlainChannel(std::move(accepted))
                                           : MakeTlsChannel(std::move(accepted), certificates_->context());
   const auto connection =
-      std::make_shared<Connection>(environment_, context_, puts_, std::move(channel),
+      std::make_shared<Connection>(environment_, context_, puts_, turns_, std::move(channel),
                                    peer.empty() ? "unix:" : std::move(peer), [this](Connection& closed) {
                                      count_.fetch_sub(1, std::memory_order_relaxed);
                                      connections_.erase(&closed);

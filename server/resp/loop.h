@@ -10,6 +10,7 @@
 
 #include "server/resp/connection.h"
 #include "server/resp/environment.h"
+#include "server/resp/turns.h"
 #include "server/resp/writes.h"
 #include "server/tls/certificates.h"
 
@@ -50,6 +51,7 @@ class Loop {
   boost::asio::io_context context_{1};  // run by one thread
   boost::asio::steady_timer timer_{context_};
   PutGroups puts_;
+  Turns turns_{context_};
   std::atomic<size_t> count_{0};
   std::unordered_map<Connection*, std::shared_ptr<Connection>> connections_;  // touched by the thread alone
   bool closing_ = false;                                                      // the same

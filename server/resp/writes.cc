@@ -208,10 +208,11 @@ void PutGroup::Add(std::shared_ptr<PutMember> member) {
 void PutGroup::Begin() {
   Members members = Take();
   if (where_ == Where::kHere || !HasThread()) {
+    const auto begin = std::chrono::steady_clock::now();
     CarryOut(members);
     // What is left is carried out behind other things that the loop has to do.
     if (!members_.empty()) boost::asio::post(loop_, [this] { Begin(); });
-    return End(members);
+    return End(members, std::chrono::steady_clock::now() - begin);
   }
   runs_ = true;
   boost::asio::post(*thread_, [this, members = std::move(members)]() mutable {
@@ -221,7 +222,7 @@ void PutGroup::Begin() {
       runs_ = false;
       // What has arrived by now does not wait for the answers to these.
       if (!members_.empty()) Begin();
-      End(members);
+      End(members, {});
     });
   });
 }
@@ -278,8 +279,12 @@ void PutGroup::CarryOut(const Members& members) {
   for (const auto& [dataset, puts] : datasets) CarryOutPuts(core_, puts);
 }
 
-void PutGroup::End(const Members& members) {
-  for (const auto& member : members) member->PutsDone();
+void PutGroup::End(const Members& members, std::chrono::steady_clock::duration took) {
+  int64_t all = 0;
+  for (const auto& member : members) all += static_cast<int64_t>(member->puts().size());
+  for (const auto& member : members) {
+    member->PutsDone(took * static_cast<int64_t>(member->puts().size()) / all);
+  }
 }
 
 }  // namespace kvstore::server::resp

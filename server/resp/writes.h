@@ -2,6 +2,7 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/thread_pool.hpp>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -29,7 +30,9 @@ class PutMember {
   /// Returns its puts, which are of one dataset.
   virtual const Requests& puts() = 0;
   /// Its puts were carried out, or are to be suspended.
-  virtual void PutsDone() = 0;
+  ///
+  /// took  The time that the thread which serves the member has worked for its puts.
+  virtual void PutsDone(std::chrono::steady_clock::duration took) = 0;
 };
 
 /// Puts of all connections of a thread that have arrived at the same time, and are carried out together. All
@@ -59,7 +62,8 @@ class PutGroup {
   /// Sorts the members so that each caller has one before any has the next.
   void LetCallersTakeTurns();
   void CarryOut(const Members& members);
-  void End(const Members& members);
+  /// took  How long the thread that serves the members has worked for all of them.
+  void End(const Members& members, std::chrono::steady_clock::duration took);
 
   boost::asio::io_context& loop_;
   Core& core_;

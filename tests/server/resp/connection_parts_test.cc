@@ -125,7 +125,7 @@ class RespPartsTest : public ::testing::Test {
                                   .cursors = cursors_,
                                   .figures = figures_,
                                   .limits = {.each_loop = 1'000, .each_caller = 1'000}},
-        loop_, *puts_, std::make_unique<FakeChannel>(wire_), "ipv4:127.0.0.1:1", [](Connection&) {});
+        loop_, *puts_, turns_, std::make_unique<FakeChannel>(wire_), "ipv4:127.0.0.1:1", [](Connection&) {});
     connection_->Start();
   }
   /// Lets bytes of the client arrive, however often they have to be read.
@@ -165,6 +165,7 @@ class RespPartsTest : public ::testing::Test {
   server::resp::Figures figures_;
   boost::asio::io_context loop_;
   std::unique_ptr<server::resp::PutGroups> puts_;
+  server::resp::Turns turns_{loop_};
   Wire wire_;
   std::shared_ptr<Connection> connection_;
 };
@@ -355,7 +356,7 @@ class Putting : public server::resp::PutMember {
   }
   const void* caller() const override { return caller_; }
   const server::resp::Requests& puts() override { return puts_; }
-  void PutsDone() override {
+  void PutsDone(std::chrono::steady_clock::duration) override {
     std::string answer;
     server::resp::Encoder out(answer, server::resp::Version::kResp2);
     server::resp::AppendPut(*puts_.front(), out);
