@@ -84,15 +84,13 @@ grpc::Status MultiplexedStream::Execute(v1::Call& call, Clock::time_point deadli
     Send(lock);
   }
   Waiting& result = *waiting;
-  MutexLock waits(result.mutex);
   const std::atomic<bool>* const cancelled = CallScope::Current().cancelled;
   const auto cut = [&] { return Clock::now() >= deadline || (cancelled != nullptr && *cancelled); };
-  while (!result.done && !cut()) {
-    waits.WaitUntil(result.wakes,
-                    cancelled == nullptr ? deadline : std::min(deadline, Clock::now() + kCheckCancelled));
+  while (!result.done.WaitUntil(cancelled == nullptr ? deadline
+                                                     : std::min(deadline, Clock::now() + kCheckCancelled))) {
+    if (cut()) break;
   }
-  if (!result.done) {
-    waits.Unlock();
+  if (!result.done.has_happened()) {
     MutexLock lock(mutex_);
     if (waiting_.erase(number) == 1) {
       const size_t unsent = std::erase(next_, waiting.get());
@@ -105,8 +103,7 @@ grpc::Status MultiplexedStream::Execute(v1::Call& call, Clock::time_point deadli
     }
     lock.Unlock();
     // Another thread has taken the call out of waiting_ meanwhile, and will set its result at once.
-    waits.Lock();
-    while (!result.done) waits.Wait(result.wakes);
+    result.done.Wait();
   }
   answer.Swap(&result.answer);
   return result.status;
@@ -124,13 +121,17 @@ void MultiplexedStream::Run() {
         if (tag == Tag(kOpened)) stream_->Read(&received_, Tag(kRead));
         MutexLock lock(mutex_);
         writing_ = false;
-        if (ok && !ended) stops_ ? EndWriting(lock) : Send(lock);
+        if (!ok || ended) break;
+        if (stops_) {
+          EndWriting(lock);
+        } else {
+          Send(lock);
+        }
         break;
       }
       case kRead:
         if (ok) {
           OnRead();
-          stream_->Read(&received_, Tag(kRead));
         } else {
           MutexLock lock(mutex_);
           closed_ = ended = true;
@@ -151,6 +152,7 @@ void MultiplexedStream::Run() {
 
 void MultiplexedStream::OnRead() {
   List answered;
+  bool sent = false;
   {
     MutexLock lock(mutex_);
     taken_ = received_.taken();
@@ -173,13 +175,18 @@ void MultiplexedStream::OnRead() {
       Refuse({grpc::StatusCode::UNAVAILABLE, "the server stops"}, answered);
       if (!writing_) EndWriting(lock);
     } else {
-      Send(lock);
+      sent = Send(lock);
     }
   }
+  // gRPC tells the server in a packet of its own that it may send more. Behind a message the server has both
+  // at once; else behind the next one, which those that are woken may send at once, too.
+  if (sent) stream_->Read(&received_, Tag(kRead));
   Wake(answered);
+  if (!sent) stream_->Read(&received_, Tag(kRead));
 }
 
-void MultiplexedStream::Send(MutexLock& lock) {
+bool MultiplexedStream::Send(MutexLock& lock) {
+  bool sent = false;
   // The end of a write may be told before the call of gRPC has returned.
   while (!writing_ && !is_in_write_ && messages_ == taken_ && !next_.empty() && !closed_) {
     writing_ = is_in_write_ = true;
@@ -190,7 +197,9 @@ void MultiplexedStream::Send(MutexLock& lock) {
     lock.Lock();
     is_in_write_ = false;
     if (closed_) written_.notify_all();
+    sent = true;
   }
+  return sent;
 }
 
 grpc::ByteBuffer MultiplexedStream::TakeMessage() {
@@ -248,13 +257,7 @@ void MultiplexedStream::End(const grpc::Status& status) {
 }
 
 void MultiplexedStream::Wake(const List& done) {
-  for (const auto& waiting : done) {
-    {
-      const MutexLock lock(waiting->mutex);
-      waiting->done = true;
-    }
-    waiting->wakes.notify_one();
-  }
+  for (const auto& waiting : done) waiting->done.Notify();
 }
 
 }  // namespace kvstore::client

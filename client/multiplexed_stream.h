@@ -21,6 +21,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "base/mutex.h"
+#include "base/one_event.h"
 #include "kvstore/v1/kvstore.grpc.pb.h"
 
 namespace kvstore::client {
@@ -62,10 +63,7 @@ class MultiplexedStream {
     uint64_t number = 0;
     std::string field;  // the call as a field of CallsRequest
     bool sent = false;  // of the stream's mutex_
-    Mutex mutex;
-    std::condition_variable wakes;
-    /// Nothing here changes any more, so the thread that waits may read the rest.
-    bool done ABSL_GUARDED_BY(mutex) = false;
+    OneEvent done;      // nothing here changes any more, so the thread that waits may read the rest
     grpc::Status status;
     v1::Answer answer;
   };
@@ -75,10 +73,11 @@ class MultiplexedStream {
 
   /// Handles the events of the stream until it has ended. Run by thread_.
   void Run();
+  /// Takes what was read, sends what waits, and reads on.
   void OnRead();
   /// Sends the calls that wait, if the server has taken up what was sent before. Without the lock meanwhile,
-  /// so that others can add calls to the next message.
-  void Send(MutexLock& lock) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  /// so that others can add calls to the next message. Returns whether it has sent something.
+  bool Send(MutexLock& lock) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   /// Returns the message of the calls that wait, as many as fit, which count as sent from here on.
   grpc::ByteBuffer TakeMessage() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   /// Waits until no thread is about to write.

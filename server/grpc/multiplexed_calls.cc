@@ -81,9 +81,9 @@ void MultiplexedCalls::OnReadDone(bool ok) {
     if (held == nullptr) {
       for (const v1::Call& call : message->calls()) turned_away_.push_back(call.number());
     }
-    paused_ = open_ > kMaxOpen || !turned_away_.empty();
-    // The next message may come on another thread from here on.
-    if (!paused_) StartRead(reading_.get());
+    // The next message is asked for behind the answers to this one (ReadOn): gRPC tells the client in a
+    // packet of its own that it may send more, for which it would be woken another time.
+    paused_ = dispatching_ = true;
   }
   Dispatching dispatching{.message = message, .came = Clock::now()};
   for (const v1::Call& call : message->calls()) {
@@ -97,6 +97,7 @@ void MultiplexedCalls::OnReadDone(bool ok) {
   {
     const MutexLock lock(mutex_);
     ++taken_;
+    dispatching_ = false;
   }
   FinishWork();
 }
@@ -355,6 +356,7 @@ void MultiplexedCalls::FinishWork() {
     ResumeWaiting(1);
     --open_;
     done = Send();
+    if (!done) ReadOn();
   }
   if (done) Close();
 }
@@ -392,11 +394,14 @@ bool MultiplexedCalls::Send() {
     MarkWaitingForClient();
     StartWrite(&sent_);
   }
-  if (paused_ && open_ <= kMaxOpen && turned_away_.empty()) {
-    paused_ = false;
-    StartRead(reading_.get());
-  }
   return !writing_ && open_ == 0;
+}
+
+void MultiplexedCalls::ReadOn() {
+  if (!paused_ || dispatching_ || open_ > kMaxOpen || !turned_away_.empty()) return;
+  paused_ = false;
+  // The next message may come on another thread from here on.
+  StartRead(reading_.get());
 }
 
 void MultiplexedCalls::OnWriteDone(bool ok) {
@@ -418,6 +423,7 @@ void MultiplexedCalls::OnWriteDone(bool ok) {
     unsent_bytes_ -= std::exchange(sending_bytes_, 0);
     ResumeWaiting(kResumedTogether);
     done = Send();
+    if (!done) ReadOn();
   }
   if (done) Close();
 }

@@ -117,6 +117,9 @@ class MultiplexedCalls : public grpc::ServerBidiReactor<Incoming<v1::CallsReques
 
   /// Sends what is ready. Returns true when everything is done: then the caller must Close, without the lock.
   bool Send() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  /// Reads the next message, if there is room for it and the last one was dispatched. Not after Send has
+  /// returned true.
+  void ReadOn() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Close();
 
   std::shared_ptr<Incoming<v1::CallsRequest>> reading_ =
@@ -136,9 +139,10 @@ class MultiplexedCalls : public grpc::ServerBidiReactor<Incoming<v1::CallsReques
   std::atomic<size_t> unsent_bytes_{0};  // of what is ready or being sent; changed under mutex_
   std::deque<Waiting> waiting_ ABSL_GUARDED_BY(mutex_);
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
-  bool paused_ ABSL_GUARDED_BY(mutex_) = false;  // nothing is read until calls were answered
-  bool lost_ ABSL_GUARDED_BY(mutex_) = false;    // the client is gone
-  bool stops_ ABSL_GUARDED_BY(mutex_) = false;   // the server stops
+  bool dispatching_ ABSL_GUARDED_BY(mutex_) = false;  // a message that was read
+  bool paused_ ABSL_GUARDED_BY(mutex_) = false;       // nothing is being read
+  bool lost_ ABSL_GUARDED_BY(mutex_) = false;         // the client is gone
+  bool stops_ ABSL_GUARDED_BY(mutex_) = false;        // the server stops
   bool reported_stops_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t taken_ ABSL_GUARDED_BY(mutex_) = 0;  // messages that were dispatched
   uint64_t reported_taken_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -176,9 +176,6 @@ rocksdb::ColumnFamilyOptions Engine::MakeFamilyOptions(
   // flushes.
   options.arena_block_size = size_t{128} << 10;
   options.memtable_prefix_bloom_size_ratio = 0.001;
-  // A key is looked for from where the last one was inserted: the cells of a put lie near each other. One
-  // hint for all keys, because one for each row would take memory for each.
-  options.memtable_insert_with_hint_prefix_extractor.reset(rocksdb::NewFixedPrefixTransform(0));
   options.compression = ToRocks(spec.compression);
   options.level_compaction_dynamic_level_bytes = true;
   options.periodic_compaction_seconds = kDaySeconds;
