@@ -12,8 +12,8 @@
 #include "absl/strings/match.h"
 #include "backend_api/unit_key.h"
 #include "base/big_endian.h"
-#include "export/cell_values.h"
 #include "idgen/object_id.h"
+#include "json/bytes_json.h"
 
 namespace kvstore::exports {
 namespace {

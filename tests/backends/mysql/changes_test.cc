@@ -227,7 +227,7 @@ TEST_F(MySqlChangesTest, ATokenOfAnotherBackendIsRefused) {
   Create({.name = "rows"});
   const DatasetSpec spec = *store_->GetDataset("rows");
   EXPECT_THAT(backend_->ReadChanges(spec, std::string(20, '\0'), {}),
-              FailsWith(kOutOfRange, "another backend"));
+              FailsWith(absl::StatusCode::kOutOfRange, "another backend"));
 }
 
 TEST_F(MySqlChangesTest, ManyFollowersShareOneReader) {
