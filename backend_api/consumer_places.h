@@ -15,8 +15,8 @@ namespace kvstore {
 /// Where a consumer of changes is, as it was noted.
 struct NotedConsumer {
   std::string name;
-  std::string position;  ///< Of Backend::ReadChanges.
-  uint64_t set_ms = 0;   ///< When it was noted, by the clock of the place where that is.
+  std::string position;  ///< As Backend::ReadChanges returns it.
+  uint64_t set_ms = 0;   ///< When it was noted, by the clock of the place where it is noted.
   int32_t version = 0;   ///< Counts how often it was noted.
 };
 

@@ -9,6 +9,7 @@
 
 #include "backup/checked_line.h"
 #include "backup/layout.h"
+#include "backup/zstd_level.h"
 #include "base/big_endian.h"
 #include "blobstore/blob_name.h"
 #include "blobstore/sha256.h"
@@ -21,7 +22,6 @@ namespace kvstore::backup {
 namespace {
 
 constexpr uint64_t kFormat = 1;
-constexpr int kLevel = 3;
 constexpr size_t kNumberDigits = 8;
 /// A write may be larger than a segment is wanted to be: a batch of a client.
 constexpr uint64_t kMaxBodyBytes = uint64_t{1} << 30;
@@ -34,7 +34,7 @@ absl::Status Damaged(std::string_view blob, std::string_view problem) {
 std::string Pack(const std::string& body) {
   std::string packed(ZSTD_compressBound(body.size()), '\0');
   // It fails only if there is too little room.
-  packed.resize(ZSTD_compress(packed.data(), packed.size(), body.data(), body.size(), kLevel));
+  packed.resize(ZSTD_compress(packed.data(), packed.size(), body.data(), body.size(), kZstdLevel));
   return packed;
 }
 

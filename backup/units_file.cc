@@ -7,14 +7,13 @@
 #include <optional>
 #include <utility>
 
+#include "backup/zstd_level.h"
 #include "base/big_endian.h"
 
 namespace kvstore::backup {
 namespace {
 
 constexpr std::string_view kBegin = "KVUNITS1";
-/// What zstd's documentation calls the default: most of the compression for a third of the time.
-constexpr int kLevel = 3;
 
 absl::Status Damaged(std::string_view problem) {
   return absl::DataLossError(fmt::format("a file of units does not decode: {}", problem));
@@ -94,7 +93,7 @@ void UnitsWriter::EndFrame() {
   if (file_.empty()) file_ = kBegin;
   std::string packed(ZSTD_compressBound(frame_.size()), '\0');
   // It fails only if there is too little room.
-  packed.resize(ZSTD_compress(packed.data(), packed.size(), frame_.data(), frame_.size(), kLevel));
+  packed.resize(ZSTD_compress(packed.data(), packed.size(), frame_.data(), frame_.size(), kZstdLevel));
   AppendBigEndian(file_, static_cast<uint32_t>(packed.size()));
   AppendBigEndian(file_, static_cast<uint32_t>(frame_.size()));
   file_ += packed;

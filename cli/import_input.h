@@ -26,7 +26,7 @@ class ImportInput {
   virtual void Skip(uint64_t bytes) = 0;
 };
 
-/// Lines are no longer.
+/// A longer line is refused.
 inline constexpr size_t kMaxImportLineBytes = size_t{64} << 20;
 
 /// A file of JSON lines; "-" stands for standard input. Throws Failure.
@@ -36,9 +36,8 @@ std::unique_ptr<ImportInput> OpenJsonLines(const std::string& path);
 /// s3://BUCKET/PREFIX/ID), whose files are compared with their checksums, or one file. It cannot be skipped.
 ///
 /// compares  Cells of a wide table, which has no timestamps, get none, so that they are compared with the
-/// newest
-///           ones. Otherwise those of an export get its time, so that an import that is repeated writes the
-///           same cells.
+///           newest ones. Otherwise those of an export get its time, so that an import that is repeated
+///           writes the same cells.
 ///
 /// Throws Failure: INVALID_ARGUMENT if it is not of datasets of this shape.
 std::unique_ptr<ImportInput> OpenParquet(const std::string& place, Shape shape, bool compares,

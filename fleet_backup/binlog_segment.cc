@@ -9,6 +9,7 @@
 
 #include "backup/checked_line.h"
 #include "backup/log_segment.h"
+#include "backup/zstd_level.h"
 #include "blobstore/sha256.h"
 #include "fleet_backup/binlog.h"
 #include "json/json.h"
@@ -19,7 +20,6 @@ namespace kvstore::fleet_backup {
 namespace {
 
 constexpr uint64_t kSegmentFormat = 1;
-constexpr int kPackLevel = 3;
 constexpr uint64_t kMaxTime = uint64_t{1} << 62;
 
 absl::Status DamagedSegment(std::string_view blob, std::string_view problem) {
@@ -29,7 +29,7 @@ absl::Status DamagedSegment(std::string_view blob, std::string_view problem) {
 std::string PackLog(const std::string& log) {
   std::string packed(ZSTD_compressBound(log.size()), '\0');
   // It fails only if there is too little room.
-  packed.resize(ZSTD_compress(packed.data(), packed.size(), log.data(), log.size(), kPackLevel));
+  packed.resize(ZSTD_compress(packed.data(), packed.size(), log.data(), log.size(), backup::kZstdLevel));
   return packed;
 }
 

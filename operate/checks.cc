@@ -21,7 +21,7 @@ using shardops::FleetSession;
 using shardops::HostAdmin;
 using Findings = absl::StatusOr<std::vector<Finding>>;
 
-/// The share of what there is, in percent, from which on a person is told.
+/// How full something is, in percent, when a person is told.
 constexpr uint64_t kNearlyFull = 80;
 
 constexpr std::chrono::minutes kMapEvery{1};
@@ -49,11 +49,11 @@ Findings CheckMaps(FleetSession& session) {
   return findings;
 }
 
-/// What hosts were found to have, by host.
+/// What was found when each host answered last.
 using LastFound = std::map<Host, std::vector<Finding>>;
 
-/// Asks each master, or each host, one after the other, what `ask` finds. What was found of a host that does
-/// not answer now holds on: it is not over.
+/// Asks each master, or each host, one after the other, what `ask` finds. What was found on a host that does
+/// not answer now is returned again, since it may still be so.
 Findings AskHosts(FleetSession& session, bool masters_only, const std::atomic<bool>& active, LastFound& last,
                   const std::function<absl::Status(HostAdmin&, std::vector<Finding>&)>& ask) {
   shardops::FleetOperator& fleet = *session;
@@ -132,8 +132,9 @@ absl::Status FindWritableStart(HostAdmin& admin, std::vector<Finding>& findings)
 
 std::vector<Check> FleetChecks(const shardops::FleetOptions& fleet) {
   // Each has a session of its own, since each runs on a thread of its own.
-  struct Of {
-    explicit Of(const shardops::FleetOptions& options) : session(options, /*who=*/"", /*report=*/nullptr) {}
+  struct State {
+    explicit State(const shardops::FleetOptions& options)
+        : session(options, /*who=*/"", /*report=*/nullptr) {}
     FleetSession session;
     LastFound last;
   };
@@ -141,14 +142,14 @@ std::vector<Check> FleetChecks(const shardops::FleetOptions& fleet) {
     return Check{
         .source = source,
         .every = every,
-        .find = [of = std::make_shared<Of>(fleet), masters_only, ask](const std::atomic<bool>& active) {
-          return AskHosts(of->session, masters_only, active, of->last, ask);
+        .find = [state = std::make_shared<State>(fleet), masters_only, ask](const std::atomic<bool>& active) {
+          return AskHosts(state->session, masters_only, active, state->last, ask);
         }};
   };
   return {{.source = "map",
            .every = kMapEvery,
-           .find = [of = std::make_shared<Of>(fleet)](
-                       const std::atomic<bool>&) { return CheckMaps(of->session); }},
+           .find = [state = std::make_shared<State>(fleet)](
+                       const std::atomic<bool>&) { return CheckMaps(state->session); }},
           hosts("ids", kIdsEvery, /*masters_only=*/true, &FindFullTables),
           hosts("disk", kDiskEvery, /*masters_only=*/false, &FindFullDisks),
           hosts("starts", kStartsEvery, /*masters_only=*/false, &FindWritableStart)};

@@ -102,7 +102,6 @@ absl::StatusOr<std::vector<std::string>> ReportsMeant(Reports& reports,
                                                       const std::optional<std::string>& report) {
   if (report) return std::vector<std::string>{*report};
   auto names = reports.List();
-  if (absl::IsNotFound(names.status())) return std::vector<std::string>();  // no dataset has reports
   if (!names.ok()) return names;
   if (names->size() > kMostReports) names->resize(kMostReports);
   return names;

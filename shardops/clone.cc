@@ -19,12 +19,12 @@ using Clock = std::chrono::steady_clock;
 constexpr int kNotRestarted = 3707;
 /// How often the server is asked how far it is.
 constexpr std::chrono::milliseconds kPoll{200};
-/// How long a server may take to start with what it has got.
+/// How long a server may take to start with its copy.
 constexpr std::chrono::minutes kStart{10};
 
 struct Plugin {
   bool active = false;
-  std::string version;  ///< Of the server.
+  std::string version;  ///< The version of the server.
 };
 
 absl::StatusOr<Plugin> ReadPlugin(HostAdmin& host) {
@@ -55,7 +55,7 @@ absl::StatusOr<uint64_t> ReadConnectionId(HostAdmin& host) {
   });
 }
 
-/// Copies, and returns when the server is about to restart.
+/// Has the server copy the source. Returns when it is about to restart.
 absl::Status Copy(HostAdmin& target, const Host& source, const Access& access) {
   return target.WithConnection([&](Connection& connection) -> absl::Status {
     connection.Run("SET GLOBAL clone_valid_donor_list = " + Quoted(source.ToString()));
@@ -80,7 +80,8 @@ absl::Status Copy(HostAdmin& target, const Host& source, const Access& access) {
   });
 }
 
-/// What a server says of the copy that it was last told to make: "Completed", or the error.
+/// Returns how the copy ended that the server was last told to make: "Completed", or "Failed: " and the
+/// error.
 absl::StatusOr<std::string> ReadOutcome(HostAdmin& host) {
   return host.WithConnection([](Connection& connection) -> absl::StatusOr<std::string> {
     Rows rows = connection.Ask("SELECT state, error_message FROM performance_schema.clone_status");
@@ -107,10 +108,11 @@ absl::StatusOr<std::unique_ptr<HostAdmin>> AwaitCopied(FleetOperator& fleet, con
     }
     const auto waited = Clock::now() - begin;
     if (waited > kStart) {
-      return absl::UnavailableError(fmt::format(
-          "{}: has copied, and does not answer with the copy: start it, then run the command again with "
-          "--discard",
-          host.ToString()));
+      return absl::UnavailableError(
+          fmt::format("{}: has copied everything, and has not started with the copy: start it, then run the "
+                      "command again with "
+                      "--discard",
+                      host.ToString()));
     }
     if (!told && waited > std::chrono::seconds(5)) {
       told = true;

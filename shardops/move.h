@@ -13,9 +13,8 @@
 ///   copying    A consistent copy is loaded into the new master, whose slave gets it by its own replication.
 ///   following  A channel applies what changed since; then all tables are compared, by checksums.
 ///   switching  A group of shards at a time: their tables are renamed on the old master, so that no client
-///   can
-///              read or write them there, whichever map it has; the rest of the log is applied; the map then
-///              names the new pair. Clients wait meanwhile.
+///              can read or write them there, whichever map it has; the rest of the log is applied; the map
+///              then names the new pair. Clients wait meanwhile.
 ///   moved      The channel is gone. The old tables stay as "db00017_moved" until the move is finished.
 ///
 /// A move that was stopped at any step goes on when it is run again, or can be cancelled: shards that have

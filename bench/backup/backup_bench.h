@@ -10,7 +10,7 @@ namespace kvstore::bench {
 
 struct BackupBenchOptions {
   std::string dir;          ///< Where the stores are made; empty: the system's place for temporary files.
-  uint64_t rows = 300'000;  ///< Of 1 KiB that does not compress.
+  uint64_t rows = 300'000;  ///< How many there are, each of 1 KiB that does not compress.
   double seconds = 10;      ///< How long reads are measured, alone and beside a backup.
   /// A bucket, "s3://BUCKET/PREFIX", with nothing below the prefix, which is left with a backup; how to reach
   /// it is in the environment. Empty: none.

@@ -10,21 +10,23 @@ namespace kvstore::server {
 
 /// A certificate, its key and an authority, as the texts of PEM files.
 struct Pem {
-  std::string cert;  ///< Followed by those that lead to its authority.
+  std::string cert;  ///< The certificate, followed by those that lead to its authority.
   std::string key;
-  std::optional<std::string> client_ca;  ///< Of clients' certificates; without it they need none.
+  std::optional<std::string>
+      client_ca;  ///< The authority of clients' certificates; without it clients need none.
 };
 
 /// Credentials of a gRPC server, made of texts that can be replaced while it serves.
 ///
-/// Of what changes gRPC 1.51 can watch files, and nothing else; and from files that cannot be used, or do not
+/// gRPC 1.51 takes new texts only from files that it watches. From files that cannot be used, or that do not
 /// belong together for a moment, it would make credentials with which no client can connect. Therefore it is
 /// given files in memory, whose content was checked. Externally synchronised.
 class GrpcCredentials {
  public:
   explicit GrpcCredentials(const Pem& pem);
 
-  /// Connections have these texts from the next second on. Whether clients need certificates stays as it was.
+  /// Connections that are made from the next second on use these texts. Whether clients need certificates
+  /// stays as it was.
   void Replace(const Pem& pem);
   const std::shared_ptr<grpc::ServerCredentials>& credentials() const { return credentials_; }
 

@@ -178,7 +178,8 @@ TEST_F(KvBackup, AFailedRestoreIsNotTakenForAStore) {
 }
 
 TEST_F(KvBackup, WhoFindsNoneIsToldWhatIsThere) {
-  const Output missing = Run({"backup", "list", "--from", "file:" + (dir_ / "nowhere").string()});
+  fs::create_directory(dir_ / "empty");
+  const Output missing = Run({"backup", "list", "--from", "file:" + (dir_ / "empty").string()});
   EXPECT_EQ(missing.out, "(none)\n");
   EXPECT_THAT(missing.err, HasSubstr("nor anything else: is that the place?"));
   Ok({"backup", "create", "--dataset", "events", "--to", Url()});
@@ -189,6 +190,7 @@ TEST_F(KvBackup, WhoFindsNoneIsToldWhatIsThere) {
 }
 
 TEST_F(KvBackup, MistakesAreExplained) {
+  fs::create_directory(dir_ / "backups");
   EXPECT_THAT(Run({"backup", "list"}).err, HasSubstr("--from: say where the backups are"));
   EXPECT_THAT(Run({"backup", "list", "--from", "ftp://x"}).err, HasSubstr("it must be file:DIR"));
   EXPECT_THAT(Run({"backup", "restore", "--from", Url(), "--to", (dir_ / "x").string()}).err,

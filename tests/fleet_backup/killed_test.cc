@@ -12,8 +12,8 @@
 #include "tests/support/eventually.h"
 #include "tests/support/status_matchers.h"
 
-/// kill -9 at each named step of what is new: nothing that was complete is lost, nothing incomplete is
-/// listed, no server is left, and the next run goes on.
+/// kill -9 at each named step of a backup of MySQL servers, and of its restore: nothing that was complete is
+/// lost, nothing incomplete is listed, no server is left, and the next run goes on.
 namespace kvstore::testing {
 namespace {
 

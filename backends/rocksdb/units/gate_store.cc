@@ -17,7 +17,7 @@ namespace {
 constexpr std::string_view kGatePrefix = "migration/";
 constexpr size_t kGateBytes = 1 + 1 + 8 + 8;
 constexpr auto kLastState = static_cast<uint8_t>(EndpointState::kMoved);
-/// One run of this process may assign so many IDs of a dirty log.
+/// How many IDs of a dirty log one run of this process may assign.
 constexpr uint64_t kIdsPerRun = uint64_t{1} << 40;
 
 std::string GateKey(uint64_t incarnation) {
