@@ -3,11 +3,20 @@
 #include <algorithm>
 #include <cstddef>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 namespace kvstore {
 namespace {
 
 using FlatKind = FlatValue::Kind;
+
+/// The order of names by their bytes, which mostly differ in the first one.
+bool NameBefore(std::string_view a, std::string_view b) {
+  if (!a.empty() && !b.empty() && a.front() != b.front()) {
+    return static_cast<unsigned char>(a.front()) < static_cast<unsigned char>(b.front());
+  }
+  return a < b;
+}
 
 }  // namespace
 
@@ -79,15 +88,21 @@ void FlatJson::ReturnTo(const Mark& mark) {
 }
 
 bool FlatJson::Close(size_t begin, FlatValue& object) {
-  const auto first = open_.begin() + static_cast<ptrdiff_t>(begin);
-  std::sort(first, open_.end(), [](const FlatField& a, const FlatField& b) { return a.name < b.name; });
-  const auto twice = std::adjacent_find(
-      first, open_.end(), [](const FlatField& a, const FlatField& b) { return a.name == b.name; });
+  const std::span<const FlatField> open = std::span(open_).subspan(begin);
+  // Numbers are sorted in place of the fields, which are large.
+  order_.resize(open.size());
+  std::iota(order_.begin(), order_.end(), 0);
+  std::sort(order_.begin(), order_.end(),
+            [&](uint32_t a, uint32_t b) { return NameBefore(open[a].name, open[b].name); });
+  const auto twice = std::adjacent_find(order_.begin(), order_.end(),
+                                        [&](uint32_t a, uint32_t b) { return open[a].name == open[b].name; });
+  const bool sound = twice == order_.end();
   object.kind = FlatKind::kObject;
   object.begin = fields_.size();
-  if (twice == open_.end()) fields_.insert(fields_.end(), first, open_.end());
+  if (sound) {
+    for (const uint32_t field : order_) fields_.push_back(open[field]);
+  }
   object.end = fields_.size();
-  const bool sound = twice == open_.end();
   open_.resize(begin);
   return sound;
 }

@@ -24,12 +24,15 @@ struct FlatValue {
     kOther,   ///< An array that has arrays or objects, of which nothing is kept.
   };
   Kind kind = Kind::kNull;
-  bool boolean = false;   ///< Of kind kBool.
-  int64_t integer = 0;    ///< Of kind kInteger.
-  double real = 0;        ///< Of kind kReal and kLargeInteger.
+  bool boolean = false;  ///< Of kind kBool.
+  // There are many at a time, so that what only one kind has takes no room in the others.
+  union {
+    int64_t integer = 0;  ///< Of kind kInteger.
+    double real;          ///< Of kind kReal and kLargeInteger.
+    size_t begin;         ///< Of kind kArray and kObject: see FlatJson::Elements and FlatJson::Fields.
+  };
+  size_t end = 0;         ///< Likewise.
   std::string_view text;  ///< Of kind kString; it points into what the value was read from.
-  size_t begin = 0;       ///< Of kind kArray and kObject: see FlatJson::Elements and FlatJson::Fields.
-  size_t end = 0;
 };
 
 struct FlatField {
@@ -75,6 +78,7 @@ class FlatJson {
   std::vector<FlatValue> elements_;
   std::vector<FlatField> fields_;
   std::vector<FlatField> open_;  // of objects whose end was not read yet
+  std::vector<uint32_t> order_;  // of Close, kept for its memory
 };
 
 }  // namespace kvstore

@@ -82,6 +82,24 @@ void Aggregate::Add(int64_t time, const Number& value, bool keep_values) {
   values_->push_back(value);
 }
 
+void Aggregate::AddIntegers(std::span<const int64_t> values, int64_t last_time, bool sums_only) {
+  Int128 sum = 0;
+  for (const int64_t value : values) sum += value;
+  integers_ += sum;
+  if (sums_only) {
+    count_ += values.size();
+    return;
+  }
+  int64_t least = values.front();
+  int64_t greatest = values.front();
+  for (const int64_t value : values) {
+    least = std::min(least, value);
+    greatest = std::max(greatest, value);
+  }
+  TakeBounds(Number::Integer(least), Number::Integer(greatest), Number::Integer(values.back()), last_time);
+  count_ += values.size();
+}
+
 absl::Status Aggregate::AddSketch(MetricKind kind, const std::string& sketch) {
   if (kind == MetricKind::kDistinct) {
     KV_ASSIGN_OR_RETURN(const HyperLogLog decoded, HyperLogLog::Decode(sketch));

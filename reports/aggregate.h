@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -56,6 +57,11 @@ class Aggregate {
  public:
   /// keep_values  for percentiles of plain values, which are exact and take 16 bytes for each.
   void Add(int64_t time, const Number& value, bool keep_values);
+  /// The same for some integers, at least one, without keeping them.
+  ///
+  /// last_time  of the last one, which is the greatest of their times.
+  /// sums_only  nobody will ask for more than the count, the sum and the average.
+  void AddIntegers(std::span<const int64_t> values, int64_t last_time, bool sums_only);
   /// An encoded sketch. DATA_LOSS if it does not decode.
   absl::Status AddSketch(MetricKind kind, const std::string& sketch);
   absl::Status Merge(Aggregate&& other);

@@ -85,11 +85,31 @@ class BitReader {
       Fail();
       return 0;
     }
-    if (bits > 32) {
+    if (bits > kBitsOfLoad) {
       const uint64_t low = ReadFew(32);
       return low | ReadFew(bits - 32) << 32;
     }
     return ReadFew(bits);
+  }
+  /// Gives `count` numbers of `bits` (0..64) bits each to `take`; none, and fails, if there are fewer.
+  template <typename Take>
+  void ReadEach(int bits, size_t count, const Take& take) {
+    const auto width = static_cast<uint64_t>(bits);
+    if (failed_ || (width > 0 && count > left() / width)) return Fail();
+    size_t done = 0;
+    if (std::endian::native == std::endian::little && bits <= kBitsOfLoad && bytes_.size() >= 8) {
+      // As long as 8 bytes can be loaded they have the whole number, so that nothing else need be looked at.
+      const uint64_t last_start = (uint64_t{bytes_.size()} - 8) * 8 + 7;
+      const uint64_t mask = (uint64_t{1} << bits) - 1;
+      uint64_t at = at_;
+      for (; done < count && at <= last_start; ++done, at += width) {
+        uint64_t word = 0;
+        std::memcpy(&word, bytes_.data() + at / 8, 8);
+        take((word >> (at % 8)) & mask);
+      }
+      at_ = at;
+    }
+    for (; done < count; ++done) take(Read(bits));
   }
   /// What WriteSized wrote; fails on a width above 64.
   uint64_t ReadSized() {
@@ -117,7 +137,10 @@ class BitReader {
   }
 
  private:
-  /// At most 32 bits, which are there.
+  /// A number of so many bits lies in 8 bytes, in whichever bit of the first one it begins.
+  static constexpr int kBitsOfLoad = 57;
+
+  /// At most kBitsOfLoad bits, which are there.
   uint64_t ReadFew(int bits) {
     if (bits == 0) return 0;
     const size_t byte = at_ / 8;

@@ -142,17 +142,17 @@ absl::StatusOr<Chunk> Chunk::Open(std::string_view bytes) {
   return chunk;
 }
 
-absl::StatusOr<std::string> Chunk::Body() const {
-  if (!compressed_) return std::string(body_);
-  std::string body(directory_.body_bytes, '\0');
+absl::StatusOr<std::string_view> Chunk::Body(std::string& room) const {
+  if (!compressed_) return body_;
+  room.resize(directory_.body_bytes);
   thread_local const std::unique_ptr<ZSTD_DCtx, decltype(&ZSTD_freeDCtx)> context(ZSTD_createDCtx(),
                                                                                   &ZSTD_freeDCtx);
   const size_t size =
-      ZSTD_decompressDCtx(context.get(), body.data(), body.size(), body_.data(), body_.size());
-  if (ZSTD_isError(size) != 0 || size != body.size()) {
+      ZSTD_decompressDCtx(context.get(), room.data(), room.size(), body_.data(), body_.size());
+  if (ZSTD_isError(size) != 0 || size != room.size()) {
     return absl::DataLossError("a chunk's body does not decompress");
   }
-  return body;
+  return room;
 }
 
 }  // namespace kvstore::reports

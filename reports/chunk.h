@@ -41,8 +41,10 @@ class Chunk {
 
   const ChunkDirectory& directory() const { return directory_; }
   size_t stored_bytes() const { return stored_bytes_; }
-  /// The body, decompressed; DATA_LOSS if it cannot be.
-  absl::StatusOr<std::string> Body() const;
+  /// The body; DATA_LOSS if it cannot be decompressed.
+  ///
+  /// room  holds it if it was compressed, and must outlive what is returned.
+  absl::StatusOr<std::string_view> Body(std::string& room) const;
 
  private:
   ChunkDirectory directory_;

@@ -75,7 +75,7 @@ void UnpackFrame(BitReader& in, size_t count, const Take& take) {
   const auto base = static_cast<uint64_t>(UnZigZag(in.ReadSized()));
   if (count == 1) return take(static_cast<int64_t>(base));
   const int width = ReadWidth(in);
-  for (size_t i = 0; i < count && !in.failed(); ++i) take(static_cast<int64_t>(base + in.Read(width)));
+  in.ReadEach(width, count, [&](uint64_t above) { take(static_cast<int64_t>(base + above)); });
 }
 
 void SkipFrame(BitReader& in, size_t count) {
@@ -282,6 +282,16 @@ void UnpackNumbers(BitReader& in, size_t count, std::vector<Number>& numbers) {
   size_t next_integer = 0;
   size_t next_real = 0;
   for (const bool chosen : is_integer) numbers.push_back(chosen ? first[next_integer++] : reals[next_real++]);
+}
+
+bool UnpackIntegers(BitReader& in, size_t count, std::vector<int64_t>& integers) {
+  BitReader next = in;
+  if (next.Read(kFormBits) != kIntegers) return false;
+  in = next;
+  integers.resize(count);
+  int64_t* to = integers.data();
+  UnpackFrame(in, count, [&](int64_t value) { *to++ = value; });
+  return true;
 }
 
 void SkipNumbers(BitReader& in, size_t count) {

@@ -30,6 +30,9 @@ void UnpackTimes(BitReader& in, size_t count, std::vector<uint64_t>& times);
 void PackNumbers(BitWriter& out, std::span<const Number> numbers);
 /// Reads `count` (at least 1) of them into `numbers`. What does not decode makes `in` fail.
 void UnpackNumbers(BitReader& in, size_t count, std::vector<Number>& numbers);
+/// Reads them if they are integers that were packed as a frame (form 0), as most are. False, and nothing was
+/// read, if they were packed in another form.
+bool UnpackIntegers(BitReader& in, size_t count, std::vector<int64_t>& integers);
 /// Passes over `count` of them without decoding each.
 void SkipNumbers(BitReader& in, size_t count);
 

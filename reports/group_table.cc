@@ -9,6 +9,15 @@
 #include "reports/status_macros.h"
 
 namespace kvstore::reports {
+namespace {
+
+absl::Status TooManyGroups(size_t max_groups) {
+  return absl::ResourceExhaustedError(fmt::format(
+      "group_by: the query has more than {} groups, which is the limit; filter, or group by fewer keys",
+      max_groups));
+}
+
+}  // namespace
 
 absl::Status QueryUse::TakeMemory(size_t bytes) {
   if ((memory_bytes += bytes) <= max_memory_bytes) return absl::OkStatus();
@@ -41,16 +50,18 @@ absl::Status Group::Merge(Group&& other) {
   return whole_.Merge(std::move(other.whole_));
 }
 
-absl::StatusOr<Group*> GroupTable::Find(Key key) {
-  const auto found = groups_.find(key);
-  if (found != groups_.end()) return &found->second;
-  if (groups_.size() == use_->max_groups) {
-    return absl::ResourceExhaustedError(fmt::format(
-        "group_by: the query has more than {} groups, which is the limit; filter, or group by fewer keys",
-        use_->max_groups));
+absl::StatusOr<Group*> GroupTable::Find(uint32_t filter, const std::vector<uint32_t>& segments) {
+  if (last_ != nullptr && last_key_.filter == filter && last_key_.segments == segments) return last_;
+  last_key_.filter = filter;
+  last_key_.segments = segments;
+  auto found = groups_.find(last_key_);
+  if (found == groups_.end()) {
+    last_ = nullptr;
+    if (groups_.size() == use_->max_groups) return TooManyGroups(use_->max_groups);
+    KV_RETURN_IF_ERROR(use_->TakeMemory(sizeof(Group) + grid_->size() * sizeof(uint32_t)));
+    found = groups_.emplace(last_key_, Group(grid_->size())).first;
   }
-  KV_RETURN_IF_ERROR(use_->TakeMemory(sizeof(Group) + grid_->size() * sizeof(uint32_t)));
-  return &groups_.emplace(std::move(key), Group(grid_->size())).first->second;
+  return last_ = &found->second;
 }
 
 absl::Status GroupTable::Look(size_t additions) {
@@ -69,7 +80,7 @@ absl::Status GroupTable::Add(std::span<const uint32_t> filters, const std::vecto
   const auto end = static_cast<size_t>(std::lower_bound(times.begin(), times.end(), span.to) - times.begin());
   if (begin >= end) return absl::OkStatus();
   for (const uint32_t filter : filters) {
-    KV_ASSIGN_OR_RETURN(Group* const found, Find({filter, group}));
+    KV_ASSIGN_OR_RETURN(Group* const found, Find(filter, group));
     KV_RETURN_IF_ERROR(Look(end - begin));
     const size_t cells_before = found->cells();
     const size_t whole_before = found->whole().memory();
@@ -102,6 +113,25 @@ absl::Status GroupTable::TakeMemory(const Group& group, size_t cells_before, siz
   return bytes == 0 ? absl::OkStatus() : use_->TakeMemory(bytes);
 }
 
+absl::Status GroupTable::AddIntegers(std::span<const uint32_t> filters, const std::vector<uint32_t>& group,
+                                     std::span<const StepRun> runs, std::span<const int64_t> times,
+                                     std::span<const int64_t> integers) {
+  if (runs.empty()) return absl::OkStatus();
+  for (const uint32_t filter : filters) {
+    KV_ASSIGN_OR_RETURN(Group* const found, Find(filter, group));
+    KV_RETURN_IF_ERROR(Look(runs.back().end - runs.front().begin));
+    const size_t cells_before = found->cells();
+    for (const StepRun& run : runs) {
+      const auto values = integers.subspan(run.begin, run.end - run.begin);
+      found->At(run.step).AddIntegers(values, times[run.end - 1], keep_.sums_only);
+      if (keep_.whole) found->whole().AddIntegers(values, times[run.end - 1], keep_.sums_only);
+    }
+    if (found->cells() == cells_before) continue;
+    KV_RETURN_IF_ERROR(use_->TakeMemory((found->cells() - cells_before) * sizeof(Aggregate)));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status GroupTable::AddSummaries(std::span<const uint32_t> filters, const std::vector<uint32_t>& group,
                                       std::span<const int64_t> times, std::span<const Summary> summaries,
                                       TimeSpan span) {
@@ -110,7 +140,7 @@ absl::Status GroupTable::AddSummaries(std::span<const uint32_t> filters, const s
   const auto end = static_cast<size_t>(std::lower_bound(times.begin(), times.end(), span.to) - times.begin());
   if (begin >= end) return absl::OkStatus();
   for (const uint32_t filter : filters) {
-    KV_ASSIGN_OR_RETURN(Group* const found, Find({filter, group}));
+    KV_ASSIGN_OR_RETURN(Group* const found, Find(filter, group));
     KV_RETURN_IF_ERROR(Look(end - begin));
     const size_t cells_before = found->cells();
     const size_t whole_before = found->whole().memory();
@@ -133,7 +163,7 @@ absl::Status GroupTable::Merge(GroupTable&& other) {
     auto node = other.groups_.extract(other.groups_.begin());
     const auto found = groups_.find(node.key());
     if (found == groups_.end()) {
-      if (groups_.size() == use_->max_groups) return Find(node.key()).status();
+      if (groups_.size() == use_->max_groups) return TooManyGroups(use_->max_groups);
       groups_.insert(std::move(node));
     } else {
       KV_RETURN_IF_ERROR(found->second.Merge(std::move(node.mapped())));

@@ -59,17 +59,28 @@ class GroupTable {
     std::vector<uint32_t> segments;
     friend auto operator<=>(const Key&, const Key&) = default;
   };
+  using Groups = std::map<Key, Group>;
 
   struct Keep {
     bool values = false;        ///< Of each step, for percentiles.
     bool whole = false;         ///< The aggregate of the whole range.
     bool whole_values = false;  ///< Its values.
+    bool sums_only = false;     ///< Neither of steps nor of the whole more than count, sum and average.
   };
   GroupTable(const StepGrid& grid, Keep keep, QueryUse& use) : grid_(&grid), keep_(keep), use_(&use) {}
+  GroupTable(GroupTable&&) = default;
+  GroupTable& operator=(GroupTable&&) = default;
 
   /// Adds the points of a series that lie in [from, to) to the groups of all filters that it matches.
   absl::Status Add(std::span<const uint32_t> filters, const std::vector<uint32_t>& group, MetricKind kind,
                    const SeriesPoints& points, TimeSpan span);
+  /// The same for a series whose points are integers, of a table that keeps no values.
+  ///
+  /// runs      of the times, as StepGrid::Divide finds them.
+  /// integers  one for each time.
+  absl::Status AddIntegers(std::span<const uint32_t> filters, const std::vector<uint32_t>& group,
+                           std::span<const StepRun> runs, std::span<const int64_t> times,
+                           std::span<const int64_t> integers);
   /// The same for values of a series that were summed before, over stretches of time that each lie in one
   /// step of the grid and wholly in or outside of [from, to).
   ///
@@ -78,10 +89,13 @@ class GroupTable {
                             std::span<const int64_t> times, std::span<const Summary> summaries,
                             TimeSpan span);
   absl::Status Merge(GroupTable&& other);
-  const std::map<Key, Group>& groups() const { return groups_; }
+  const Groups& groups() const { return groups_; }
+  const StepGrid& grid() const { return *grid_; }
+  bool keeps_values() const { return keep_.values || keep_.whole_values; }
 
  private:
-  absl::StatusOr<Group*> Find(Key key);
+  /// Finds a group, or begins it.
+  absl::StatusOr<Group*> Find(uint32_t filter, const std::vector<uint32_t>& segments);
   /// Counts what a group has taken since it had so many cells and its whole so much memory, beside what cells
   /// have outside of themselves.
   absl::Status TakeMemory(const Group& group, size_t cells_before, size_t whole_before, size_t outside);
@@ -92,7 +106,10 @@ class GroupTable {
   Keep keep_;
   QueryUse* use_;
   size_t additions_ = 0;  // since the last look
-  std::map<Key, Group> groups_;
+  Groups groups_;
+  // Neighbouring series are mostly of the same group: that which Find has returned last, null before.
+  Group* last_ = nullptr;
+  Key last_key_;
 };
 
 }  // namespace kvstore::reports

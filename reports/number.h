@@ -1,7 +1,6 @@
 #pragma once
 
 #include <bit>
-#include <cmath>
 #include <compare>
 #include <cstdint>
 
@@ -40,14 +39,15 @@ inline long double ExactValue(const Number& number) {
                              : static_cast<long double>(number.real());
 }
 
+/// Less() where one of the two is a real number.
+bool LessAmongReals(const Number& a, const Number& b);
+
 /// The order by value, exact also between an integer and a real number. Of equal ones the integer is less,
 /// and minus zero is less than zero, so that the least and the greatest of some numbers do not depend on
 /// where they stood.
 inline bool Less(const Number& a, const Number& b) {
   if (a.is_integer() && b.is_integer()) return a.integer() < b.integer();
-  if (ExactValue(a) != ExactValue(b)) return ExactValue(a) < ExactValue(b);
-  if (a.is_integer() != b.is_integer()) return a.is_integer();
-  return std::signbit(a.real()) && !std::signbit(b.real());
+  return LessAmongReals(a, b);
 }
 
 }  // namespace kvstore::reports

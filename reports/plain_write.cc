@@ -1,16 +1,25 @@
 #include "reports/plain_write.h"
 
 #include <algorithm>
+#include <bit>
+#include <iterator>
 #include <set>
 #include <span>
 
-#include "json/plain_json.h"
 #include "reports/json_times.h"
 
 namespace kvstore::reports {
 namespace {
 
 using PlainKind = FlatValue::Kind;
+
+/// The fields of a point, and a bit for each in the same order.
+constexpr std::string_view kPointFields[] = {"metric", "time", "value", "segments", "values"};
+constexpr unsigned kNeededBits = 0b00011;
+constexpr unsigned kValueBits = 0b10100;  // of which a point has one
+
+/// Texts beyond this are left to the tree, so that 32 bits are enough to count what they have.
+constexpr size_t kMaxTextBytes = size_t{2} << 30;
 
 /// The time of a point as ReadTime reads it.
 std::optional<int64_t> TimeOf(const FlatValue& value) {
@@ -44,6 +53,7 @@ class SeenFields {
 }  // namespace
 
 std::optional<PlainWrite> PlainWrite::Read(std::string_view text) {
+  if (text.size() > kMaxTextBytes) return std::nullopt;
   PlainWrite write;
   write.dataset_ = kDefaultDataset;
   PlainJson json(text);
@@ -65,15 +75,14 @@ std::optional<PlainWrite> PlainWrite::Read(std::string_view text) {
     } else if (name == "add") {
       write.options_.add = json.Bool();
     } else if (name == "id") {
+      flat.Clear();
       write.id_ = IdOf(json.Value(flat));
       if (!write.id_) return std::nullopt;
     } else if (name == "points") {
       json.Expect('[');
       if (json.Take(']')) continue;
       do {
-        flat.Clear();
-        const FlatValue point = json.Value(flat);
-        if (json.failed() || !write.ReadPoint(flat, point)) return std::nullopt;
+        if (!write.ReadPoint(json, flat)) return std::nullopt;
       } while (json.Take(','));
       json.Expect(']');
     } else {
@@ -85,50 +94,80 @@ std::optional<PlainWrite> PlainWrite::Read(std::string_view text) {
   return write;
 }
 
-bool PlainWrite::ReadPoint(const FlatJson& flat, const FlatValue& object) {
-  if (object.kind != PlainKind::kObject) return false;
-  Point point{.segments_begin = segments_.size(), .values_begin = values_.size()};
-  bool has_metric = false;
-  bool has_time = false;
-  bool has_value = false;
-  for (const FlatField& field : flat.Fields(object)) {
-    const FlatValue& value = field.value;
-    if (field.name == "metric") {
-      has_metric = value.kind == PlainKind::kString;
-      if (has_metric) point.metric = MetricOf(value.text);
-    } else if (field.name == "time") {
-      const auto time = TimeOf(value);
-      has_time = time.has_value();
-      point.time = time.value_or(0);
-    } else if (field.name == "segments") {
-      if (!ReadSegments(flat, value)) return false;
-    } else if (field.name == "value") {
-      const auto number = NumberFromFlat(value);
-      if (!number || has_value) return false;
-      has_value = true;
-      point.number = *number;
-    } else if (field.name == "values") {
-      if (value.kind != PlainKind::kArray || has_value) return false;
-      has_value = point.many = true;
-      const auto elements = flat.Elements(value);
-      values_.insert(values_.end(), elements.begin(), elements.end());
-    } else {
-      return false;
-    }
-  }
-  point.segments_end = segments_.size();
-  point.values_end = values_.size();
+bool PlainWrite::ReadPoint(PlainJson& json, FlatJson& flat) {
+  Point point;
+  unsigned seen = 0;
+  json.Expect('{');
+  do {
+    const std::string_view name = json.String();
+    json.Expect(':');
+    const auto* const known = std::find(std::begin(kPointFields), std::end(kPointFields), name);
+    const unsigned bit = 1U << (known - std::begin(kPointFields));
+    if (known == std::end(kPointFields) || (seen & bit) != 0) return false;
+    seen |= bit;
+    if (!ReadField(name, json, flat, point)) return false;
+  } while (json.Take(','));
+  json.Expect('}');
   points_.push_back(point);
-  return has_metric && has_time && has_value;
+  return !json.failed() && (seen & kNeededBits) == kNeededBits && std::has_single_bit(seen & kValueBits);
 }
 
-bool PlainWrite::ReadSegments(const FlatJson& flat, const FlatValue& segments) {
-  if (segments.kind != PlainKind::kObject) return false;
-  for (const FlatField& segment : flat.Fields(segments)) {
-    if (segment.value.kind != PlainKind::kString) return false;
-    segments_.emplace_back(segment.name, segment.value.text);
+bool PlainWrite::ReadField(std::string_view name, PlainJson& json, FlatJson& flat, Point& point) {
+  if (name == "metric") {
+    point.metric = MetricOf(json.String());
+    return !json.failed();
   }
+  if (name == "segments") return ReadSegments(json, point.segments);
+  flat.Clear();
+  const FlatValue value = json.Value(flat);
+  if (name == "time") {
+    const auto time = TimeOf(value);
+    point.time = time.value_or(0);
+    return time.has_value();
+  }
+  if (name == "value") {
+    const auto number = NumberFromFlat(value);
+    point.number = number.value_or(Number());
+    return number.has_value();
+  }
+  if (value.kind != PlainKind::kArray) return false;
+  point.many = true;
+  const auto elements = flat.Elements(value);
+  point.values.begin = static_cast<uint32_t>(values_.size());
+  values_.insert(values_.end(), elements.begin(), elements.end());
+  point.values.end = static_cast<uint32_t>(values_.size());
   return true;
+}
+
+bool PlainWrite::ReadSegments(PlainJson& json, Range& segments) {
+  segments.begin = static_cast<uint32_t>(segments_.size());
+  json.Expect('{');
+  if (!json.Take('}')) {
+    do {
+      const std::string_view name = json.String();
+      json.Expect(':');
+      const std::string_view value = json.String();
+      const auto first = segments_.begin() + segments.begin;
+      if (std::any_of(first, segments_.end(), [&](const auto& other) { return other.first == name; }))
+        return false;
+      // A report has no more keys, so that looking at each of them takes no time.
+      if (segments_.size() - segments.begin == kMaxSegmentKeys) return false;
+      segments_.emplace_back(name, value);
+    } while (json.Take(','));
+    json.Expect('}');
+  }
+  segments.end = static_cast<uint32_t>(segments_.size());
+  ShareSegments(segments);
+  return !json.failed();
+}
+
+void PlainWrite::ShareSegments(Range& segments) {
+  if (points_.empty()) return;
+  const Range& before = points_.back().segments;
+  const auto all = segments_.begin();
+  if (!std::equal(all + segments.begin, all + segments.end, all + before.begin, all + before.end)) return;
+  segments_.resize(segments.begin);
+  segments = before;
 }
 
 uint32_t PlainWrite::MetricOf(std::string_view name) {
@@ -147,22 +186,41 @@ std::optional<Batch> PlainWrite::ToBatch(const ReportInfo& info) const {
   }
   Batch batch(info);
   std::vector<std::optional<std::string_view>> segments(info.keys.size());
-  for (const Point& point : points_) {
-    std::fill(segments.begin(), segments.end(), std::nullopt);
-    for (size_t i = point.segments_begin; i < point.segments_end; ++i) {
-      const auto key = info.KeyNumber(segments_[i].first);
-      if (!key) return std::nullopt;
-      segments[*key] = segments_[i].second;
-    }
+  std::optional<uint32_t> series;  // of the point before, if that has a single value
+  for (size_t i = 0; i < points_.size(); ++i) {
+    const Point& point = points_[i];
+    const bool same = i > 0 && point.segments == points_[i - 1].segments;
+    if (!same && !FillSegments(info, point.segments, segments)) return std::nullopt;
     const std::optional<size_t> metric = metrics[point.metric];
-    if (!metric || !AddTo(batch, *metric, point, segments)) return std::nullopt;
+    if (!metric) return std::nullopt;
+    if (point.many) {
+      series.reset();
+      if (!AddMany(batch, *metric, point, segments)) return std::nullopt;
+      continue;
+    }
+    if (!same || !series || point.metric != points_[i - 1].metric) {
+      const auto found = batch.FindSeries(*metric, segments);
+      if (!found.ok()) return std::nullopt;
+      series = *found;
+    }
+    if (!batch.AddTo(*series, point.time, point.number).ok()) return std::nullopt;
   }
   return batch;
 }
 
-bool PlainWrite::AddTo(Batch& batch, size_t metric, const Point& point, Batch::Segments segments) const {
-  if (!point.many) return batch.Add(metric, point.time, segments, point.number).ok();
-  const auto values = std::span(values_).subspan(point.values_begin, point.values_end - point.values_begin);
+bool PlainWrite::FillSegments(const ReportInfo& info, const Range& range,
+                              std::vector<std::optional<std::string_view>>& segments) const {
+  std::fill(segments.begin(), segments.end(), std::nullopt);
+  for (uint32_t i = range.begin; i < range.end; ++i) {
+    const auto key = info.KeyNumber(segments_[i].first);
+    if (!key) return false;
+    segments[*key] = segments_[i].second;
+  }
+  return true;
+}
+
+bool PlainWrite::AddMany(Batch& batch, size_t metric, const Point& point, Batch::Segments segments) const {
+  const auto values = std::span(values_).subspan(point.values.begin, point.values.end - point.values.begin);
   if (batch.info().metrics[metric].kind == MetricKind::kDistinct) {
     std::vector<std::string> members;
     for (const FlatValue& value : values) {

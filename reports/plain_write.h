@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "json/flat_json.h"
+#include "json/plain_json.h"
 #include "reports/json_operations.h"
 #include "reports/number.h"
 #include "reports/writer.h"
@@ -34,25 +35,38 @@ class PlainWrite {
   std::optional<JsonAnswer> CarryOut(const ReportsOf& reports_of) const;
 
  private:
-  /// One point. Its segments and values are those from begin to end, exclusive, of all points'.
+  /// Some of all points' segments or values, from begin to end, exclusive.
+  struct Range {
+    uint32_t begin = 0;
+    uint32_t end = 0;
+    friend bool operator==(const Range&, const Range&) = default;
+  };
   struct Point {
     uint32_t metric = 0;  // an index of metrics_
     bool many = false;    // it has "values" rather than "value"
+    Range segments;       // the same as those of the point before, if that has the same segments
+    Range values;         // with `many`
     int64_t time = 0;
-    Number number;
-    size_t segments_begin = 0;
-    size_t segments_end = 0;
-    size_t values_begin = 0;
-    size_t values_end = 0;
+    Number number;  // else
   };
 
-  /// Reads one point, whose object is `point` of `flat`; false if it is none that is sound.
-  bool ReadPoint(const FlatJson& flat, const FlatValue& point);
-  bool ReadSegments(const FlatJson& flat, const FlatValue& segments);
+  /// Reads one point; false if it is none that is sound.
+  ///
+  /// flat  room for the values of its fields.
+  bool ReadPoint(PlainJson& json, FlatJson& flat);
+  bool ReadField(std::string_view name, PlainJson& json, FlatJson& flat, Point& point);
+  /// Reads segments, each key once.
+  bool ReadSegments(PlainJson& json, Range& segments);
+  /// Takes the place of the segments that were read last if the point before has the same.
+  void ShareSegments(Range& segments);
   uint32_t MetricOf(std::string_view name);
   /// The points as a batch of the report; nullopt if one does not fit it.
   std::optional<Batch> ToBatch(const ReportInfo& info) const;
-  bool AddTo(Batch& batch, size_t metric, const Point& point, Batch::Segments segments) const;
+  /// Finds the value of each of the report's keys; false if it has not all keys that the range names.
+  bool FillSegments(const ReportInfo& info, const Range& range,
+                    std::vector<std::optional<std::string_view>>& segments) const;
+  /// Adds a point that has "values".
+  bool AddMany(Batch& batch, size_t metric, const Point& point, Batch::Segments segments) const;
 
   std::string dataset_;
   std::string report_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <compare>
 #include <utility>
 
 #include "reports/hyperloglog.h"
@@ -19,6 +20,11 @@ void CopyPoint(SeriesPoints& to, const SeriesPoints& from, size_t at) {
   if (!from.numbers.empty()) to.numbers.push_back(from.numbers[at]);
   if (!from.sketches.empty()) to.sketches.push_back(from.sketches[at]);
   to.adds.push_back(from.adds[at]);
+}
+
+/// The order of two series by their segments; there are as many of both.
+std::strong_ordering CompareSegments(std::span<const uint32_t> a, std::span<const uint32_t> b) {
+  return std::lexicographical_compare_three_way(a.begin(), a.end(), b.begin(), b.end());
 }
 
 }  // namespace
@@ -135,37 +141,34 @@ absl::StatusOr<std::unique_ptr<RowMerge>> RowMerge::Make(const std::vector<LiveC
 }
 
 absl::StatusOr<bool> RowMerge::Next() {
-  bool found = false;
+  // Those on the series that was given last go on, also where it was not read.
+  for (Source* const source : found_) {
+    KV_ASSIGN_OR_RETURN(source->at_series, source->reader->Next());
+  }
+  found_.clear();
   for (Source& source : sources_) {
     if (!source.at_series) continue;
-    // Those on the series that was given last go on, also where it was not read.
-    if (begun_ && std::ranges::equal(source.reader->segments(), segments_)) {
-      KV_ASSIGN_OR_RETURN(source.at_series, source.reader->Next());
+    if (!found_.empty()) {
+      const auto order = CompareSegments(source.reader->segments(), segments());
+      if (order > 0) continue;
+      if (order < 0) found_.clear();
     }
+    found_.push_back(&source);
   }
-  begun_ = true;
-  const Source* least = nullptr;
-  for (const Source& source : sources_) {
-    if (!source.at_series) continue;
-    if (least == nullptr ||
-        std::ranges::lexicographical_compare(source.reader->segments(), least->reader->segments())) {
-      least = &source;
-    }
-    found = true;
-  }
-  if (found) segments_.assign(least->reader->segments().begin(), least->reader->segments().end());
-  return found;
+  return !found_.empty();
 }
 
 absl::Status RowMerge::Read(SeriesPoints& points) {
   points.clear();
   SeriesPoints newer;
+  size_t next = 0;  // of found_
   for (Source& source : sources_) {
     const ChunkDirectory& directory = source.live->chunk.directory();
     if (has_deletes_) {
       for (const TimeSpan& span : directory.notes.deletes) ErasePoints(points, span);
     }
-    if (!source.at_series || !std::ranges::equal(source.reader->segments(), segments_)) continue;
+    if (next == found_.size() || found_[next] != &source) continue;
+    ++next;
     if (points.size() == 0) {
       KV_RETURN_IF_ERROR(source.reader->Read(points));
       continue;

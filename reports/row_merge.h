@@ -39,7 +39,13 @@ class RowMerge {
 
   /// Goes to the next series. False at the end.
   absl::StatusOr<bool> Next();
-  std::span<const uint32_t> segments() const { return segments_; }
+  /// The IDs of the series that Next has found, until the next call of Next.
+  std::span<const uint32_t> segments() const { return found_.front()->reader->segments(); }
+  /// The reader of the only chunk that has the series which Next has found, if no delete may touch it: then
+  /// its points are those that Read would give, and may be read from there instead. Null for others.
+  SeriesReader* only_reader() const {
+    return found_.size() == 1 && !has_deletes_ ? found_.front()->reader.get() : nullptr;
+  }
   /// The points of the series that Next has found, once; none if all were deleted. Points that are still
   /// marked as to be added have nothing older in this row to be added to.
   ///
@@ -50,14 +56,13 @@ class RowMerge {
   struct Source {
     const LiveChunk* live;
     std::unique_ptr<SeriesReader> reader;  // null: nothing of this chunk is read
-    bool at_series = false;                // the reader stands on a series that was not yet given
+    bool at_series = false;                // the reader stands on a series, which was not passed yet
   };
 
   RowMerge() = default;
 
   std::vector<Source> sources_;  // oldest first
-  std::vector<uint32_t> segments_;
-  bool begun_ = false;
+  std::vector<Source*> found_;   // those that have the series which Next has found, oldest first
   bool has_deletes_ = false;
 };
 

@@ -10,7 +10,6 @@
 #include "kvstore_api/call_scope.h"
 #include "reports/chunk_number.h"
 #include "reports/row_list.h"
-#include "reports/row_merge.h"
 #include "reports/status_macros.h"
 
 namespace kvstore::reports {
@@ -19,9 +18,14 @@ GroupTable::Keep KeepsOf(const Query& query) {
   const auto is_percentile = [](const Function& function) {
     return function.kind == Function::Kind::kPercentile;
   };
+  const auto is_sum = [](const Function& function) {
+    using Kind = Function::Kind;
+    return function.kind == Kind::kSum || function.kind == Kind::kCount || function.kind == Kind::kAvg;
+  };
   return {.values = is_percentile(query.function),
           .whole = query.top.has_value(),
-          .whole_values = query.top && is_percentile(query.top->by)};
+          .whole_values = query.top && is_percentile(query.top->by),
+          .sums_only = is_sum(query.function) && (!query.top || is_sum(query.top->by))};
 }
 
 SaltScan::SaltScan(const ScanContext& context, const Metric& metric, const RollupPlan& plan,
@@ -115,16 +119,38 @@ absl::Status SaltScan::TakeRow(const StoredRow& row) {
   KV_ASSIGN_OR_RETURN(const auto merge,
                       RowMerge::Make(live, static_cast<uint32_t>(context_.info.keys.size()), want,
                                      [this](uint64_t body_bytes) { return TakeRowMemory(body_bytes); }));
+  // A new reader may lie where the last one of another row was.
+  runs_of_ = nullptr;
   for (uint32_t series = 0;; ++series) {
     if (series % kSeriesOfLook == 0) KV_RETURN_IF_ERROR(CheckCall());
     KV_ASSIGN_OR_RETURN(const bool more, merge->Next());
     if (!more) break;
-    if (!Matches(merge->segments())) continue;
-    KV_RETURN_IF_ERROR(merge->Read(points_));
-    KV_RETURN_IF_ERROR(table_.Add(matched_, group_, metric_.kind, points_, span_));
+    if (Matches(merge->segments())) KV_RETURN_IF_ERROR(TakeSeries(*merge));
   }
   FreeRow();
   return absl::OkStatus();
+}
+
+absl::Status SaltScan::TakeSeries(RowMerge& merge) {
+  if (SeriesReader* const reader = merge.only_reader()) {
+    KV_ASSIGN_OR_RETURN(const bool taken, TakeIntegers(*reader));
+    if (taken) return absl::OkStatus();
+  }
+  KV_RETURN_IF_ERROR(merge.Read(points_));
+  return table_.Add(matched_, group_, metric_.kind, points_, span_);
+}
+
+absl::StatusOr<bool> SaltScan::TakeIntegers(SeriesReader& reader) {
+  if (table_.keeps_values()) return false;
+  KV_ASSIGN_OR_RETURN(const bool read, reader.ReadIntegers(integers_));
+  if (!read) return false;
+  if (runs_of_ != &reader || runs_number_ != reader.times_number()) {
+    table_.grid().Divide(reader.times(), span_.from, span_.to, runs_);
+    runs_of_ = &reader;
+    runs_number_ = reader.times_number();
+  }
+  KV_RETURN_IF_ERROR(table_.AddIntegers(matched_, group_, runs_, reader.times(), integers_));
+  return true;
 }
 
 absl::Status SaltScan::TakeRolledRow(const RolledRow& row) {

@@ -13,6 +13,7 @@
 #include "reports/rollup_plan.h"
 #include "reports/rollup_reader.h"
 #include "reports/rollup_scan.h"
+#include "reports/row_merge.h"
 #include "reports/rows.h"
 
 namespace kvstore::reports {
@@ -54,6 +55,10 @@ class SaltScan {
   /// Called when nothing of a row is in memory any more.
   void FreeRow();
   absl::Status TakeRow(const StoredRow& row);
+  /// Adds the series that `merge` has found.
+  absl::Status TakeSeries(RowMerge& merge);
+  /// Adds a series of integers that lies in one chunk; false, and nothing was read, if it has others.
+  absl::StatusOr<bool> TakeIntegers(SeriesReader& reader);
   absl::Status TakeRolledRow(const RolledRow& row);
   /// Finds the filters that a series matches, and its group; false if it matches none.
   bool Matches(std::span<const uint32_t> segments);
@@ -70,6 +75,10 @@ class SaltScan {
   uint64_t row_memory_ = 0;  // that the row in work takes
   SeriesPoints points_;
   SeriesSummary summary_;
+  std::vector<int64_t> integers_;
+  std::vector<StepRun> runs_;  // of the times that runs_of_ had
+  const SeriesReader* runs_of_ = nullptr;
+  uint64_t runs_number_ = 0;  // its times_number then
 };
 
 }  // namespace kvstore::reports

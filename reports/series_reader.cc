@@ -6,37 +6,30 @@
 #include "reports/columns.h"
 
 namespace kvstore::reports {
-namespace {
-
-/// The bit stream at the front of a body, and the sketches behind it.
-std::string_view BitStream(std::string_view body) {
-  ByteReader in(body);
-  return in.Bytes(in.Varint());
-}
-
-ByteReader BehindBitStream(std::string_view body) {
-  ByteReader in(body);
-  in.Bytes(in.Varint());
-  return in;
-}
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<SeriesReader>> SeriesReader::Make(const Chunk& chunk, uint32_t keys) {
-  auto body = chunk.Body();
-  if (!body.ok()) return body.status();
   if (chunk.directory().segment_values.size() > keys) {
     return absl::DataLossError("a chunk has more segment keys than its report");
   }
-  return std::unique_ptr<SeriesReader>(new SeriesReader(chunk, keys, *std::move(body)));
+  std::unique_ptr<SeriesReader> reader(new SeriesReader(chunk, keys));
+  const auto body = chunk.Body(reader->room_);
+  if (!body.ok()) return body.status();
+  ByteReader in(*body);
+  reader->bits_ = BitReader(in.Bytes(in.Varint()));
+  reader->sketches_ = in;
+  return reader;
 }
 
-SeriesReader::SeriesReader(const Chunk& chunk, uint32_t keys, std::string body)
+SeriesReader::SeriesReader(const Chunk& chunk, uint32_t keys)
     : directory_(chunk.directory()),
-      body_(std::move(body)),
-      bits_(BitStream(body_)),
-      sketches_(BehindBitStream(body_)),
-      segments_(keys, 0) {}
+      bits_(""),
+      sketches_(""),
+      positions_(directory_.segment_values.size(), 0),
+      segments_(keys, 0) {
+  for (const auto& values : directory_.segment_values) {
+    widths_.push_back(values.empty() ? 0 : BitWidth(values.size() - 1));
+  }
+}
 
 absl::Status SeriesReader::Damaged() const { return absl::DataLossError("a chunk's body does not decode"); }
 
@@ -51,22 +44,24 @@ absl::StatusOr<bool> SeriesReader::Next() {
   }
   if (!ReadSegments() || !ReadTimes()) return Damaged();
   ++series_;
-  points_ += units_.size();
+  points_ += times_.size();
   if (points_ > directory_.points) return Damaged();
   unread_ = true;
   return true;
 }
 
 bool SeriesReader::ReadSegments() {
-  segments_before_ = segments_;
-  for (size_t key = 0; key < directory_.segment_values.size(); ++key) {
+  // Merges rely on the order: the first position that differs from the one before is greater.
+  bool greater = series_ == 0;
+  for (size_t key = 0; key < positions_.size(); ++key) {
+    const uint64_t at = bits_.Read(widths_[key]);
     const auto& values = directory_.segment_values[key];
-    const uint64_t at = bits_.Read(BitWidth(values.size() - 1));
-    if (bits_.failed() || at >= values.size()) return false;
+    if (at >= values.size() || (!greater && at < positions_[key])) return false;
+    greater = greater || at > positions_[key];
+    positions_[key] = static_cast<uint32_t>(at);
     segments_[key] = values[at];
   }
-  // Merges rely on the order.
-  return series_ == 0 || segments_before_ < segments_;
+  return greater && !bits_.failed();
 }
 
 bool SeriesReader::ReadTimes() {
@@ -77,16 +72,20 @@ bool SeriesReader::ReadTimes() {
   if (bits_.failed() || count == 0 || count > directory_.points - points_) return false;
   UnpackTimes(bits_, count, units_);
   const auto range = static_cast<uint64_t>(directory_.max_time - directory_.min_time);
-  return !bits_.failed() && units_.back() <= range / directory_.time_unit;
+  if (bits_.failed() || units_.back() > range / directory_.time_unit) return false;
+  ++times_number_;
+  times_.clear();
+  for (const uint64_t unit : units_) {
+    times_.push_back(directory_.min_time + static_cast<int64_t>(unit * directory_.time_unit));
+  }
+  return true;
 }
 
 absl::Status SeriesReader::Read(SeriesPoints& points) {
   points.clear();
   unread_ = false;
-  const size_t count = units_.size();
-  for (const uint64_t unit : units_) {
-    points.times.push_back(directory_.min_time + static_cast<int64_t>(unit * directory_.time_unit));
-  }
+  const size_t count = times_.size();
+  points.times = times_;
   if (directory_.writes == ChunkDirectory::Writes::kBoth) {
     for (size_t i = 0; i < count; ++i) points.adds.push_back(static_cast<uint8_t>(bits_.Read(1)));
   } else {
@@ -103,9 +102,20 @@ absl::Status SeriesReader::Read(SeriesPoints& points) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<bool> SeriesReader::ReadIntegers(std::vector<int64_t>& integers) {
+  if (directory_.kind != MetricKind::kValue) return false;
+  BitReader bits = bits_;
+  if (directory_.writes == ChunkDirectory::Writes::kBoth) bits.Skip(times_.size());
+  if (!UnpackIntegers(bits, times_.size(), integers)) return false;
+  if (bits.failed()) return Damaged();
+  bits_ = bits;
+  unread_ = false;
+  return true;
+}
+
 void SeriesReader::SkipValues() {
   unread_ = false;
-  const size_t count = units_.size();
+  const size_t count = times_.size();
   if (directory_.writes == ChunkDirectory::Writes::kBoth) bits_.Skip(count);
   if (directory_.kind == MetricKind::kValue) {
     SkipNumbers(bits_, count);

@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -28,26 +29,37 @@ class SeriesReader {
   absl::StatusOr<bool> Next();
   /// The IDs of the series that Next has found, one for each key.
   std::span<const uint32_t> segments() const { return segments_; }
+  /// The times of its points, ms, ascending strictly.
+  const std::vector<int64_t>& times() const { return times_; }
+  /// Changes whenever times() does: most series have the times of the one before, so that what was made of
+  /// these need not be made again.
+  uint64_t times_number() const { return times_number_; }
   /// Reads its points, once. DATA_LOSS as Next.
   absl::Status Read(SeriesPoints& points);
+  /// Reads the values of its points alone, in place of Read. False, and nothing was read, if they are not
+  /// integers, or some that only Read unpacks. DATA_LOSS as Next.
+  absl::StatusOr<bool> ReadIntegers(std::vector<int64_t>& integers);
 
  private:
-  SeriesReader(const Chunk& chunk, uint32_t keys, std::string body);
+  SeriesReader(const Chunk& chunk, uint32_t keys);
   absl::Status Damaged() const;
   bool ReadSegments();
   bool ReadTimes();
   void SkipValues();
 
   const ChunkDirectory& directory_;
-  const std::string body_;
+  std::string room_;  // what the body is decompressed into
   BitReader bits_;
   ByteReader sketches_;
+  std::vector<int> widths_;          // of the positions, for each key that the chunk has
+  std::vector<uint32_t> positions_;  // of the segments, in the lists of the directory
   std::vector<uint32_t> segments_;
-  std::vector<uint32_t> segments_before_;
-  std::vector<uint64_t> units_;  // the times of the series, in units from the chunk's first
-  uint64_t series_ = 0;          // how many were found
-  uint64_t points_ = 0;          // of those
-  bool unread_ = false;          // the values of the series are still in front
+  std::vector<uint64_t> units_;  // where times are unpacked, in units from the chunk's first
+  std::vector<int64_t> times_;
+  uint64_t times_number_ = 0;  // how many lists of times were unpacked
+  uint64_t series_ = 0;        // how many were found
+  uint64_t points_ = 0;        // of those
+  bool unread_ = false;        // the values of the series are still in front
 };
 
 }  // namespace kvstore::reports

@@ -275,4 +275,19 @@ size_t StepGrid::IndexOf(int64_t time, size_t hint) const {
   return behind == starts_.begin() ? 0 : static_cast<size_t>(behind - starts_.begin()) - 1;
 }
 
+void StepGrid::Divide(std::span<const int64_t> times, int64_t from, int64_t to,
+                      std::vector<StepRun>& runs) const {
+  runs.clear();
+  const auto index_of = [&](int64_t time) {
+    return static_cast<size_t>(std::lower_bound(times.begin(), times.end(), time) - times.begin());
+  };
+  const size_t end = index_of(to);
+  size_t step = 0;
+  for (size_t i = index_of(from); i < end; ++i) {
+    step = IndexOf(times[i], step);
+    if (runs.empty() || runs.back().step != step) runs.push_back({.step = step, .begin = i, .end = i});
+    runs.back().end = i + 1;
+  }
+}
+
 }  // namespace kvstore::reports

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,6 +46,13 @@ absl::StatusOr<int64_t> ParseTimeText(std::string_view text, const absl::TimeZon
 /// time of day; days that a month does not have are carried over, so that 31 February is 3 March.
 int64_t Shift(int64_t time, const Step& step, int64_t count, const absl::TimeZone& zone);
 
+/// Neighbours in a list of times that fall into one step: those from begin to end, exclusive.
+struct StepRun {
+  size_t step = 0;
+  size_t begin = 0;
+  size_t end = 0;
+};
+
 /// The steps that cover [from, to).
 class StepGrid {
  public:
@@ -63,6 +71,9 @@ class StepGrid {
   /// The step that a time in [from, to) falls into. Fast if `hint`, any step, is the right one or shortly
   /// before it.
   size_t IndexOf(int64_t time, size_t hint) const;
+  /// Divides times, which ascend, among the steps; those outside of [from, to), a part of the grid, are in
+  /// none.
+  void Divide(std::span<const int64_t> times, int64_t from, int64_t to, std::vector<StepRun>& runs) const;
 
  private:
   std::vector<int64_t> starts_;  // ascending

@@ -33,11 +33,21 @@ absl::StatusOr<FlatValue> Parse(std::string_view text, JsonBlock& block) {
 
 }  // namespace
 
+void JsonBlock::Clear() {
+  lines.clear();
+  json.Clear();
+  blank = 0;
+  end = 0;
+  is_last = false;
+  text.clear();
+  trees.clear();
+}
+
 JsonBlockReader::JsonBlockReader(int file)
     : file_(file),
       end_(::eventfd(0, EFD_CLOEXEC)),
       reader_(file, kMaxLineBytes, [this] { return Await(); }),
-      next_(std::async(std::launch::async, [this] { return Read(); })) {}
+      next_(std::async(std::launch::async, [this] { return Read({}); })) {}
 
 JsonBlockReader::~JsonBlockReader() {
   const uint64_t one = 1;
@@ -47,9 +57,11 @@ JsonBlockReader::~JsonBlockReader() {
   ::close(end_);
 }
 
-absl::StatusOr<JsonBlock> JsonBlockReader::Next() {
+absl::StatusOr<JsonBlock> JsonBlockReader::Next(JsonBlock used) {
   absl::StatusOr<JsonBlock> block = next_.get();
-  if (block.ok() && !block->is_last) next_ = std::async(std::launch::async, [this] { return Read(); });
+  if (!block.ok() || block->is_last) return block;
+  next_ = std::async(std::launch::async,
+                     [this, room = std::move(used)]() mutable { return Read(std::move(room)); });
   return block;
 }
 
@@ -60,8 +72,8 @@ absl::Status JsonBlockReader::Await() const {
   return absl::CancelledError("nobody wants the rest of the file");
 }
 
-absl::StatusOr<JsonBlock> JsonBlockReader::Read() {
-  JsonBlock block;
+absl::StatusOr<JsonBlock> JsonBlockReader::Read(JsonBlock block) {
+  block.Clear();
   if (auto status = ReadLines(block); !status.ok()) return status;
   for (JsonLine& line : block.lines) {
     if (line.json.ok()) line.json = Parse(line.text, block);

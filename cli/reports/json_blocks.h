@@ -30,6 +30,9 @@ struct JsonBlock {
   JsonBlock(JsonBlock&&) = default;
   JsonBlock& operator=(JsonBlock&&) = default;
 
+  /// Removes everything but its memory.
+  void Clear();
+
   std::vector<JsonLine> lines;  ///< Without those that are blank.
   FlatJson json;
   uint64_t blank = 0;    ///< How many lines were.
@@ -54,10 +57,12 @@ class JsonBlockReader {
   JsonBlockReader& operator=(const JsonBlockReader&) = delete;
 
   /// Returns the next block; only until one was the last. UNAVAILABLE if reading fails.
-  absl::StatusOr<JsonBlock> Next();
+  ///
+  /// used  a block that the caller is done with: a later one gets its memory, which is large.
+  absl::StatusOr<JsonBlock> Next(JsonBlock used = {});
 
  private:
-  absl::StatusOr<JsonBlock> Read();
+  absl::StatusOr<JsonBlock> Read(JsonBlock block);
   /// Reads the lines of a block; they are parsed when its text is complete.
   absl::Status ReadLines(JsonBlock& block);
   /// Waits until there is something to read. CANCELLED if the destructor is called first.

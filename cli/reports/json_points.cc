@@ -33,10 +33,17 @@ using Kind = FlatValue::Kind;
 
 /// The metric's name in a line that is one point; nullopt for another line.
 std::optional<std::string_view> MetricOfOnePoint(const FlatJson& json, const FlatValue& line) {
-  const FlatValue* metric = json.Find(line, "metric");
-  if (metric == nullptr || metric->kind != Kind::kString) return std::nullopt;
-  if (json.Find(line, "value") == nullptr && json.Find(line, "values") == nullptr) return std::nullopt;
-  return metric->text;
+  std::optional<std::string_view> metric;
+  bool has_value = false;
+  for (const FlatField& field : json.Fields(line)) {
+    if (field.name == "metric") {
+      if (field.value.kind != Kind::kString) return std::nullopt;
+      metric = field.value.text;
+    } else if (field.name == "value" || field.name == "values") {
+      has_value = true;
+    }
+  }
+  return has_value ? metric : std::nullopt;
 }
 
 /// The metrics of a report as far as lines name them.
@@ -249,9 +256,9 @@ void LoadJsonLines(reports::Reports& reports, const LoadOptions& options, int fi
   KnownMetrics metrics(reports, options);
   LineToPoints to_points(metrics, options);
   target.Use(metrics.info(), Layout(metrics.info(), options));
-  bool at_end = false;
-  while (!at_end) {
-    const JsonBlock block = OrFail(reader.Next());
+  JsonBlock block;
+  while (!block.is_last) {
+    block = OrFail(reader.Next(std::move(block)));
     if (metrics.Learn(block)) target.Use(metrics.info(), Layout(metrics.info(), options));
     for (const JsonLine& line : block.lines) {
       if (const absl::Status status = to_points.Read(block.json, line.json, target); status.ok()) {
@@ -262,7 +269,6 @@ void LoadJsonLines(reports::Reports& reports, const LoadOptions& options, int fi
     }
     target.Blank(block.blank);
     progress(block.end);
-    at_end = block.is_last;
   }
   target.Finish();
 }

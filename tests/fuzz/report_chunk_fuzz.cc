@@ -1,6 +1,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <string>
+#include <vector>
 
 #include "reports/chunk.h"
 #include "reports/crc32c.h"
@@ -27,11 +28,21 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto reader = SeriesReader::Make(*chunk, kMaxSegmentKeys);
   if (!reader.ok()) return 0;
   SeriesPoints points;
+  std::vector<int64_t> integers;
   uint64_t read = 0;
   while (true) {
     const auto more = (*reader)->Next();
     if (!more.ok() || !*more) break;
     if (read % 3 == 2) continue;
+    if (read % 3 == 1) {
+      const auto alone = (*reader)->ReadIntegers(integers);
+      if (!alone.ok()) break;
+      if (*alone && integers.size() != (*reader)->times().size()) std::abort();
+      if (*alone) {
+        read += integers.size();
+        continue;
+      }
+    }
     if (!(*reader)->Read(points).ok()) break;
     read += points.size();
     for (size_t i = 1; i < points.size(); ++i) {

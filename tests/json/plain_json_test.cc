@@ -149,6 +149,44 @@ TEST(PlainJson, GivesUpAtAnyMistake) {
   }
 }
 
+TEST(PlainJson, StringsOfAnyLengthEndWhereTheyEnd) {
+  for (size_t size = 1; size <= 26; ++size) {
+    for (size_t at = 0; at < size; ++at) {
+      for (int byte = 0; byte < 256; ++byte) {
+        std::string string(size, 'a');
+        string[at] = static_cast<char>(byte);
+        // Neither another string behind it nor the end of the text makes a difference.
+        for (const std::string behind : {"", ",\"bbbbbbbbbbbb\""}) {
+          const std::string text = "\"" + string + "\"" + behind;
+          PlainJson plain(text);
+          const std::string_view read = plain.String();
+          const bool ends = byte == '"';
+          if (byte < 0x20 || byte == '\\' || byte >= 0x80) {
+            EXPECT_TRUE(plain.failed()) << size << " " << at << " " << byte;
+          } else {
+            EXPECT_FALSE(plain.failed()) << size << " " << at << " " << byte;
+            EXPECT_EQ(read, ends ? string.substr(0, at) : string);
+          }
+        }
+      }
+      const std::string wide = "\"" + std::string(at, 'a') + "ü" + std::string(size - at, 'b') + "\"";
+      PlainJson plain(wide);
+      EXPECT_EQ(plain.String(), wide.substr(1, wide.size() - 2));
+      EXPECT_TRUE(plain.IsWhole());
+    }
+  }
+}
+
+TEST(PlainJson, FieldsAreSortedByTheBytesOfTheirNames) {
+  const std::string text = R"({"b":1,"ab":2,"":3,"zü":4,"aa":5,"ü":6,"a":7,"abc":8})";
+  FlatJson flat;
+  PlainJson plain(text);
+  std::vector<std::string> names;
+  for (const FlatField& field : flat.Fields(plain.Value(flat))) names.emplace_back(field.name);
+  EXPECT_TRUE(plain.IsWhole());
+  EXPECT_EQ(names, (std::vector<std::string>{"", "a", "aa", "ab", "abc", "b", "zü", "ü"}));
+}
+
 TEST(PlainJson, LeavesNothingOfAValueThatIsNotPlain) {
   FlatJson flat;
   PlainJson first(R"({"a":[1,2],"b":{"c":3}})");

@@ -153,6 +153,43 @@ TEST(Chunk, AnySeriesComeBack) {
   }
 }
 
+TEST(Chunk, IntegersAreReadAloneAsTheyAreWithTheirPoints) {
+  Random random(testing::Seed("integers alone"));
+  size_t alone = 0;
+  for (int round = 0; round < 100; ++round) {
+    const auto kind = static_cast<MetricKind>(1 + random.Below(3));
+    const Series series = RandomSeries(random, kind, 2);
+    ASSERT_OK_AND_ASSIGN(const std::string bytes, EncodeChunk(BlockOf(series, kind, 2), {}));
+    ASSERT_OK_AND_ASSIGN(const Chunk chunk, Chunk::Open(bytes));
+    ASSERT_OK_AND_ASSIGN(const auto reader, SeriesReader::Make(chunk, 2));
+    uint64_t number = 0;
+    std::vector<int64_t> times_before;
+    for (const auto& [segments, points] : series) {
+      ASSERT_OK_AND_ASSIGN(const bool more, reader->Next());
+      ASSERT_TRUE(more);
+      EXPECT_EQ(reader->times(), points.times);
+      EXPECT_EQ(reader->times_number() == number, reader->times() == times_before);
+      number = reader->times_number();
+      times_before = reader->times();
+      if (random.OneIn(5)) continue;  // passed over
+      std::vector<int64_t> integers;
+      ASSERT_OK_AND_ASSIGN(const bool read, reader->ReadIntegers(integers));
+      SeriesPoints others;
+      if (read) {
+        ++alone;
+        for (const int64_t integer : integers) others.numbers.push_back(Number::Integer(integer));
+      } else {
+        ASSERT_OK(reader->Read(others));
+      }
+      EXPECT_EQ(others.numbers, points.numbers);
+      EXPECT_EQ(others.sketches, points.sketches);
+    }
+    ASSERT_OK_AND_ASSIGN(const bool more, reader->Next());
+    EXPECT_FALSE(more);
+  }
+  EXPECT_GT(alone, 100u);
+}
+
 TEST(Chunk, OlderLayoutsHaveTheDefaultOfNewKeys) {
   PointBlock block(MetricKind::kValue, 1);
   block.Append(std::vector<uint32_t>{4}, {.times = {0}, .numbers = {Number::Integer(1)}, .adds = {0}});

@@ -42,6 +42,17 @@ void ComesBack(const std::vector<Number>& numbers) {
   SkipNumbers(skipping, numbers.size());
   EXPECT_EQ(skipping.Read(3), 0b101u);
   EXPECT_FALSE(skipping.failed());
+  BitReader alone(bytes);
+  std::vector<int64_t> integers;
+  if (UnpackIntegers(alone, numbers.size(), integers)) {
+    std::vector<Number> same;
+    for (const int64_t integer : integers) same.push_back(Number::Integer(integer));
+    EXPECT_EQ(same, numbers);
+    EXPECT_EQ(alone.Read(3), 0b101u);
+    EXPECT_FALSE(alone.failed());
+  } else {
+    EXPECT_EQ(alone.left(), bytes.size() * 8) << "what is not taken is left there";
+  }
 }
 
 TEST(Bits, AnyWidthsComeBack) {
@@ -66,6 +77,39 @@ TEST(Bits, AnyWidthsComeBack) {
     BitReader in(bytes);
     for (const auto& [value, bits] : written) EXPECT_EQ(in.Read(bits), value);
     EXPECT_FALSE(in.failed());
+  }
+}
+
+TEST(Bits, ManyOfOneWidthAreReadAsOneByOne) {
+  Random random(testing::Seed("bits of one width"));
+  for (int bits = 0; bits <= 64; ++bits) {
+    for (const size_t count : {size_t{0}, size_t{1}, size_t{3}, size_t{100}}) {
+      BitWriter out;
+      const auto before = static_cast<int>(random.Below(9));
+      out.Write(0, before);
+      std::vector<uint64_t> values;
+      for (size_t i = 0; i < count; ++i) {
+        values.push_back(bits == 0 ? 0 : random.Next() >> (64 - bits));
+        out.Write(values.back(), bits);
+      }
+      out.Write(0b101, 3);
+      const std::string bytes = std::move(out).Finish();
+      BitReader in(bytes);
+      in.Skip(static_cast<uint64_t>(before));
+      std::vector<uint64_t> back;
+      const auto take = [&](uint64_t value) { back.push_back(value); };
+      in.ReadEach(bits, count, take);
+      EXPECT_EQ(back, values) << bits;
+      EXPECT_EQ(in.Read(3), 0b101u) << bits;
+      EXPECT_FALSE(in.failed());
+      // There are not so many, and none of them is given.
+      if (bits == 0) continue;
+      BitReader short_of(bytes);
+      back.clear();
+      short_of.ReadEach(bits, bytes.size() * 8 / static_cast<size_t>(bits) + 1, take);
+      EXPECT_TRUE(short_of.failed());
+      EXPECT_TRUE(back.empty());
+    }
   }
 }
 
@@ -153,6 +197,19 @@ TEST(Columns, NumbersOfAllFormsComeBackBitForBit) {
   EXPECT_LT(Packed(steady).size(), 60u) << "XOR is chosen where one value is far away";
 }
 
+TEST(Columns, IntegersOfAFrameAreReadAlone) {
+  const auto reads = [](const std::vector<Number>& numbers) {
+    const std::string bytes = Packed(numbers);
+    BitReader in(bytes);
+    std::vector<int64_t> integers;
+    return UnpackIntegers(in, numbers.size(), integers);
+  };
+  EXPECT_TRUE(reads(Integers({5})));
+  EXPECT_TRUE(reads(Integers({5, -7, 6})));
+  EXPECT_FALSE(reads({Number::Real(5), Number::Real(6)}));
+  EXPECT_FALSE(reads({Number::Integer(5), Number::Real(0.5)}));
+}
+
 TEST(Columns, RandomNumbersComeBack) {
   Random random(testing::Seed("numbers"));
   for (int round = 0; round < 500; ++round) {
@@ -186,6 +243,13 @@ TEST(Columns, HostileBytesNeverReadBeyondTheEnd) {
       EXPECT_EQ(numbers.size(), count);
       EXPECT_FALSE(skipping.failed());
       EXPECT_EQ(skipping.left(), reading.left()) << "to skip and to read end at one place";
+    }
+    BitReader alone(bytes);
+    std::vector<int64_t> integers;
+    if (UnpackIntegers(alone, count, integers)) {
+      EXPECT_EQ(alone.failed(), reading.failed());
+      EXPECT_EQ(alone.left(), reading.left());
+      for (size_t i = 0; i < count && !reading.failed(); ++i) EXPECT_EQ(integers[i], numbers[i].integer());
     }
     BitReader timing(bytes);
     UnpackTimes(timing, count, times);

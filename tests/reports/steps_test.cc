@@ -194,5 +194,37 @@ TEST(Shift, KeepsTheTimeOfDay) {
   EXPECT_EQ(Shift(At("2013-01-31"), {Step::Unit::kMonths, 1}, 1, absl::UTCTimeZone()), At("2013-03-03"));
 }
 
+TEST(StepGrid, DividesTimesAmongItsSteps) {
+  testing::Random random(testing::Seed("divided times"));
+  for (int round = 0; round < 200; ++round) {
+    const auto count = static_cast<int64_t>(1 + random.Below(10));
+    const Step step =
+        random.OneIn(2) ? Step{Step::Unit::kMilliseconds, count * kHour} : Step{Step::Unit::kDays, count};
+    const auto from = static_cast<int64_t>(random.Below(40)) * kHour;
+    const int64_t to = from + static_cast<int64_t>(1 + random.Below(400)) * kHour;
+    const auto grid = StepGrid::Make(step, absl::UTCTimeZone(), from, to, 1'000);
+    ASSERT_OK(grid);
+    std::vector<int64_t> times;
+    for (int64_t time = 0; time < 500 * kHour; time += static_cast<int64_t>(1 + random.Below(3)) * kHour) {
+      times.push_back(time);
+    }
+    std::vector<StepRun> runs;
+    grid->Divide(times, from, to, runs);
+    size_t run = 0;
+    for (size_t i = 0; i < times.size(); ++i) {
+      if (times[i] < from || times[i] >= to) continue;
+      if (runs[run].end == i) ++run;
+      ASSERT_LT(run, runs.size());
+      EXPECT_LE(runs[run].begin, i);
+      EXPECT_LT(i, runs[run].end);
+      EXPECT_EQ(runs[run].step, grid->IndexOf(times[i], 0));
+      if (i == runs[run].begin && run > 0) {
+        EXPECT_LT(runs[run - 1].step, runs[run].step);
+      }
+    }
+    EXPECT_EQ(run + 1, runs.empty() ? 1 : runs.size()) << "no run has times from outside of the span";
+  }
+}
+
 }  // namespace
 }  // namespace kvstore::reports
