@@ -94,8 +94,8 @@ void AddFloodOptions(CLI::App& command, FloodArguments& arguments) {
   command.add_flag(
       "--elsewhere", arguments.elsewhere,
       "With --flood: as if clients were on other machines: the server has one half of the cores, the clients "
-      "the other, and the first caller is a process of its own, which runs when the others do not "
-      "(SCHED_IDLE)");
+      "the other, and the first caller is a process of its own, which has what the other clients leave of "
+      "theirs (SCHED_IDLE); --rate is that of the three others together, and should leave it enough");
 }
 
 bool RunFlood(const Globals& globals, const FloodArguments& arguments, const LoadOptions& load,
@@ -120,6 +120,12 @@ bool RunFlood(const Globals& globals, const FloodArguments& arguments, const Loa
   report["limit"] = arguments.limit;
   report["elsewhere"] = arguments.elsewhere;
   report["kept"] = result.kept;
+  // Without a rate all of them want all that they can get: three quarters of it are the others' share.
+  if (load.rate == 0) {
+    const double all = result.others.equal["ops_s"].get<double>() + result.first.equal["ops_s"].get<double>();
+    const double share = all * (kCallers - 1) / kCallers;
+    report["kept_of_share"] = result.others.flooded["ops_s"].get<double>() / share;
+  }
   report["tenants"] = Json::array();
   for (const auto& [name, caller] :
        {std::pair("others", &result.others), std::pair("flood", &result.first)}) {

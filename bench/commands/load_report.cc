@@ -93,7 +93,12 @@ void PrintFlood(const Json& report) {
     table.Add(name + ", flooded", tenant["together"]);
   }
   table.Print();
-  cli::Print("the others keep {:.2f} of their rate\n", report["kept"].get<double>());
+  cli::Print("the others keep {:.2f} of their rate", report["kept"].get<double>());
+  if (report.contains("kept_of_share")) {
+    cli::Print(", and {:.2f} of their share of what the server did for all of them before",
+               report["kept_of_share"].get<double>());
+  }
+  cli::Print("\n");
 }
 
 void PrintSequences(const Json& report) {

@@ -19,8 +19,6 @@ namespace {
 constexpr char kFloodDataset[] = "kv_bench_flood";
 constexpr uint64_t kFloodRows = 10'000;
 constexpr size_t kFloodValueBytes = 100;
-/// Of the process that floods, beside that of others: it has a tenth of their weight.
-constexpr char kLowPriority[] = "10";
 constexpr char kFlood[] = "flood";
 constexpr char kOthers[] = "others";
 
@@ -68,7 +66,7 @@ const char* ReadOne(KVStore& store, uint64_t i, const char* kind) {
 
 absl::StatusOr<FloodingProcess> FloodingProcess::Start(const std::string& server, const std::string& token) {
   const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
-  auto child = Child::StartAnswering({"nice", "-n", kLowPriority, program, "flooding-process"});
+  auto child = Child::StartAnswering({"chrt", "--idle", "0", program, "flooding-process"});
   if (!child.ok()) return child.status();
   const auto answer = child->Ask(Json{{"server", server}, {"token", token}}.dump());
   if (!answer.ok()) return answer.status();

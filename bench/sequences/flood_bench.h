@@ -11,7 +11,6 @@
 #include "absl/status/statusor.h"
 #include "bench/harness/child.h"
 #include "bench/harness/load.h"
-#include "json/json.h"
 #include "kvstore_api/kvstore.h"
 
 namespace kvstore::bench {
@@ -35,8 +34,9 @@ struct FloodResult {
   double kept = 0;  ///< What the others keep of their rate: the median over the rounds.
 };
 
-/// The caller who floods, as a process of its own with a low priority: its threads take little from those of
-/// the others, as threads of another machine would take nothing.
+/// The caller who floods, as a process of its own that has the cores only when nobody else wants them
+/// (SCHED_IDLE): its threads take little from those of the others, as threads of another machine would take
+/// nothing.
 class FloodingProcess {
  public:
   /// Starts the process, and connects it to a server.
