@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -123,10 +124,13 @@ std::string TokenBehind(const ParquetExport& told, const DatasetSpec& spec, KVSt
 /// Says of an error of reading changes what it means for an export of changes.
 absl::Status Explained(const absl::Status& status, const std::string& since) {
   if (!absl::IsOutOfRange(status)) return status;
+  // What a follower is to do is not what is to be done here.
+  std::string why(status.message());
+  why.resize(std::min(why.find("; begin again"), why.size()));
   return absl::OutOfRangeError(fmt::format(
-      "since: some of what was written since export '{}' is not kept any more; make a whole export, "
-      "and a dataset that keeps its changes for longer (keep_changes_ms). ({})",
-      since, std::string(status.message())));
+      "since: some of what was written since export '{}' is not kept any more: make a whole export; "
+      "keep_changes_ms says for how long the dataset keeps its changes ({})",
+      since, why));
 }
 
 /// The export that an earlier call with the token has made. Throws Failure.

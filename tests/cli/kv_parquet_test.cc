@@ -133,7 +133,7 @@ TEST_F(KvParquet, WhatHasChangedSinceAnExport) {
   Fails({"import", "events", "--format", "parquet", FileOf(second).string()},
         "of what has changed since another one, 'first'");
   Ok({"dataset", "alter", "events", "--keep-changes-ms", "0"});
-  refused({"--since", "first"}, "keeps no changes");
+  refused({"--since", "first"}, "are not kept");
   Ok({"dataset", "alter", "events", "--keep-changes-ms", "1d"});
   refused({"--since", "first"},
           "OUT_OF_RANGE: since: some of what was written since export 'first' is not kept");
