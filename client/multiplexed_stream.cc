@@ -185,7 +185,8 @@ void MultiplexedStream::OnRead() {
   if (!sent) stream_->Read(&received_, Tag(kRead));
 }
 
-bool MultiplexedStream::Send(MutexLock& lock) {
+// The analysis does not know that the lock that it is given is the one of mutex_.
+bool MultiplexedStream::Send(MutexLock& lock) ABSL_NO_THREAD_SAFETY_ANALYSIS {
   bool sent = false;
   // The end of a write may be told before the call of gRPC has returned.
   while (!writing_ && !is_in_write_ && messages_ == taken_ && !next_.empty() && !closed_) {

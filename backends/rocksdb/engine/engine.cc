@@ -268,10 +268,6 @@ absl::Status Engine::Write(rocksdb::WriteBatch& batch, bool sync, bool makes_roo
   rocksdb::WriteOptions options;
   options.sync = sync;
   options.no_slowdown = prompt;
-  // Where RocksDB inserts several batches at a time, a key is looked for from where the last one of its batch
-  // is: the cells of a put lie near each other. RocksDB 7.8 would also look from there for a range that is
-  // deleted, which is in another list.
-  options.memtable_insert_hint_per_batch = batch.Count() > 2 && !batch.HasDeleteRange();
   // Writes of clients do not meet the drop of their dataset (Gate). Should another one, RocksDB, which has it
   // in the log by then, must not refuse all writes until the store is opened again.
   options.ignore_missing_column_families = true;
