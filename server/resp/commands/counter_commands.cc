@@ -24,6 +24,9 @@ namespace {
 constexpr int kMaxRounds = 10'000;
 /// So many are made on a thread on which connections are served.
 constexpr int kRoundsHere = 8;
+/// A counter whose value lies so far in the future cannot be stepped: the store's timestamps are those of
+/// now.
+constexpr uint64_t kMaxAheadMs = 60'000;
 
 /// The value of a counter.
 struct Value {
@@ -31,6 +34,13 @@ struct Value {
   int64_t number = 0;
   uint64_t timestamp = 0;
 };
+
+absl::Status FutureError() {
+  return absl::FailedPreconditionError(
+      "the value has a timestamp in the future, which hides what is put now; put a value with a later "
+      "timestamp "
+      "by KV.PUT");
+}
 
 /// Reads a counter; nothing if it has no value.
 absl::StatusOr<std::optional<Value>> ReadValue(StoreCall& call, const ReadPlan& plan) {
@@ -51,7 +61,6 @@ absl::Status Step(StoreCall& call, std::string_view key_text, std::string_view c
   if (!key.ok()) return key.status();
   ReadPlan plan{.dataset = key->dataset, .row = std::move(key->row), .options = {.limit = 1}};
   plan.options.columns.emplace().emplace_back(column);
-  bool is_store_behind = false;
   for (int round = 0; round < kMaxRounds; ++round) {
     if (auto status = CheckCall(); !status.ok()) return status;
     const auto value = ReadValue(call, plan);
@@ -61,21 +70,16 @@ absl::Status Step(StoreCall& call, std::string_view key_text, std::string_view c
     if (__builtin_add_overflow(before, by, &after)) {
       return absl::InvalidArgumentError("increment or decrement would overflow");
     }
+    if (*value && (*value)->timestamp > WallClockMs() + kMaxAheadMs) return FutureError();
     const std::string text = std::to_string(after);
-    CellWrite cell{column, text, std::nullopt};
-    // A value of this millisecond, or of the future, is replaced: a timestamp of the store's might lie before
-    // it, and would run ever further ahead of the clock where a counter is stepped very often.
-    if (*value && (is_store_behind || (*value)->timestamp >= WallClockMs())) {
-      cell.timestamp = (*value)->timestamp;
-    }
+    const CellWrite cell{column, text, std::nullopt};
     WriteOptions options;
     options.condition = Condition{.column = column, .equals = std::nullopt};
     if (*value) options.condition->equals = (*value)->text;
     const auto put = call.router.PutRow(plan.dataset, plan.row, {&cell, 1}, options);
     if (put.ok()) {
-      // The store's clock is behind this one, and the value hides what was put.
-      is_store_behind = *value && put->timestamp && *put->timestamp < (*value)->timestamp;
-      if (is_store_behind) continue;
+      // A row that is put very often runs ahead of the clock, but never behind what the store gave before.
+      if (*value && put->timestamp <= (*value)->timestamp) return FutureError();
       out.Integer(after);
       return absl::OkStatus();
     }
