@@ -143,7 +143,7 @@ void Connection::Drain() {
   draining_ = true;
   // A client that does not end its handshake would hold up the server's end.
   if (!opened_) return Close();
-  if (closed_ || busy_) return;
+  if (closed_ || busy_ || yielded_) return;
   // What has arrived is still answered; nothing more is waited for.
   if (!writing_ && out_.empty() && !next_) Close();
 }
@@ -169,7 +169,7 @@ void Connection::CheckTime(Clock::time_point now) {
   // Nothing is read while a command is carried out, which would tell that the client is gone. A client that
   // has ended no more than its own sending still gets its answers.
   if (busy_ && channel_->IsGone()) return Close();
-  if (busy_ || writing_ || ending_) return;
+  if (busy_ || yielded_ || writing_ || ending_) return;
   if (decoder_.IsInsideCommand() && now - inside_since_ > stall) return Cut();
   if (limits.idle_ms > 0 && now - last_command_ > std::chrono::milliseconds(limits.idle_ms)) return Close();
   if (known_ && now - last_identified_ > kIdentifyEvery) {
@@ -215,7 +215,10 @@ void Connection::Process() {
   if (closed_ || yielded_) return;
   const auto begin = Clock::now();
   CallerShare* const caller = counted_for_;
-  if (!turns_.MayBegin(caller, begin)) return Yield();
+  if (!turns_.MayBegin(caller, begin)) {
+    Flush();  // What was carried out before does not wait.
+    return Yield();
+  }
   CarryOutWhatArrived(begin);
   // Puts are carried out in a moment, and their answers go with those that are ready.
   if (!busy_ || run_.kind() != Run::Kind::kPuts) Flush();
@@ -262,15 +265,6 @@ Connection::Clock::duration Connection::Turn(Clock::time_point now) const {
   const size_t all = Connections();
   if (all <= kFullTurns) return kMaxTurn;
   return std::max<Clock::duration>(Clock::duration(kMaxTurn) * kFullTurns / all, kMinTurn);
-}
-
-void Connection::Yield() {
-  if (!std::exchange(yielded_, true)) turns_.Wait(counted_for_, shared_from_this());
-}
-
-void Connection::TakeTurn() {
-  yielded_ = false;
-  Process();
 }
 
 bool Connection::Decode() {

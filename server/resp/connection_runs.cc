@@ -67,4 +67,13 @@ void Connection::RunDone() {
   Process();
 }
 
+void Connection::Yield() {
+  if (!std::exchange(yielded_, true)) turns_.Wait(counted_for_, shared_from_this());
+}
+
+void Connection::TakeTurn() {
+  yielded_ = false;
+  Process();
+}
+
 }  // namespace kvstore::server::resp

@@ -15,6 +15,7 @@ bool Turns::MayBegin(const void* caller, Clock::time_point now) {
   // What has come before it comes first.
   if (!its.waiting.empty()) return false;
   return std::all_of(callers_.begin(), callers_.end(), [&](const auto& other) {
+    if (other.second.IsOverdue(now)) return false;
     const bool is_idle = other.second.waiting.empty() && now - other.second.last > kLately;
     return is_idle || its.used <= std::max(other.second.used, most_used_ - kBehind) + kAhead;
   });
@@ -34,7 +35,7 @@ void Turns::Wait(const void* caller, std::shared_ptr<TurnTaker> taker) {
   if (waiting_ == 0 && !IsShared(now)) {
     return boost::asio::post(loop_, [taker = std::move(taker)] { taker->TakeTurn(); });
   }
-  Find(caller, now).waiting.push_back(std::move(taker));
+  Find(caller, now).waiting.push_back({std::move(taker), now});
   ++waiting_;
   Schedule();
 }
@@ -50,10 +51,18 @@ Turns::Caller& Turns::Find(const void* caller, Clock::time_point now) {
   return its;
 }
 
-Turns::Caller* Turns::Next() {
+Turns::Caller* Turns::Next(Clock::time_point now) {
   Caller* next = nullptr;
-  for (auto& [key, caller] : callers_) {
-    if (!caller.waiting.empty() && (next == nullptr || caller.used < next->used)) next = &caller;
+  for (auto& entry : callers_) {
+    Caller& caller = entry.second;
+    if (caller.waiting.empty()) continue;
+    const bool is_overdue = caller.IsOverdue(now);
+    const auto before = [&](const Caller& other) {
+      if (is_overdue != other.IsOverdue(now)) return is_overdue;
+      return is_overdue ? caller.waiting.front().since < other.waiting.front().since
+                        : caller.used < other.used;
+    };
+    if (next == nullptr || before(*next)) next = &caller;
   }
   return next;
 }
@@ -65,17 +74,19 @@ void Turns::Schedule() {
 
 void Turns::Run() {
   scheduled_ = false;
-  const auto until = now_() + kSharedTurn;
+  auto now = now_();
+  const auto until = now + kSharedTurn;
   do {
-    Caller* const next = Next();
+    Caller* const next = Next(now);
     if (next == nullptr) return;
-    const std::shared_ptr<TurnTaker> taker = std::move(next->waiting.front());
+    const std::shared_ptr<TurnTaker> taker = std::move(next->waiting.front().taker);
     next->waiting.pop_front();
     --waiting_;
     is_turn_ = true;
     taker->TakeTurn();
     is_turn_ = false;
-  } while (now_() < until);
+    now = now_();
+  } while (now < until);
   Schedule();
 }
 

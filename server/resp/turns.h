@@ -49,12 +49,9 @@ class Turns {
   void Wait(const void* caller, std::shared_ptr<TurnTaker> taker);
 
  private:
-  struct Caller {
-    Duration used{0};
-    Clock::time_point last;  // when it worked, or wanted to
-    std::deque<std::shared_ptr<TurnTaker>> waiting;
-  };
-
+  /// Whoever has waited for longer comes before all others, so that callers who come and go cannot keep it
+  /// waiting.
+  static constexpr std::chrono::milliseconds kMostWait{100};
   /// A caller counts as one who uses the loop for so long after its last work.
   static constexpr std::chrono::milliseconds kLately{20};
   /// By so much more than the others a caller may have used before it waits.
@@ -64,9 +61,23 @@ class Turns {
   /// With more callers those are forgotten that do not use the loop.
   static constexpr size_t kManyCallers = 256;
 
+  struct Caller {
+    Duration used{0};
+    Clock::time_point last;  // when it worked, or wanted to
+    struct Waiting {
+      std::shared_ptr<TurnTaker> taker;
+      Clock::time_point since;
+    };
+    std::deque<Waiting> waiting;
+
+    bool IsOverdue(Clock::time_point now) const {
+      return !waiting.empty() && now - waiting.front().since > kMostWait;
+    }
+  };
+
   Caller& Find(const void* caller, Clock::time_point now);
-  /// Returns the caller who waits and has used the least; null: none waits.
-  Caller* Next();
+  /// Returns the caller who is overdue for longest, else who waits and has used the least; null: none waits.
+  Caller* Next(Clock::time_point now);
   void Schedule();
   void Run();
 

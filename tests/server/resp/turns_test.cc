@@ -82,6 +82,23 @@ TEST_F(TurnsTest, WhoHasUsedMoreWaitsAndWhoHasUsedLessDoesNot) {
   EXPECT_EQ(done_, (std::vector<std::string>{"a", "a"})) << "nobody else wants the loop";
 }
 
+/// Callers who come and go have always used less than one who stays.
+TEST_F(TurnsTest, WhoHasWaitedForLongComesBeforeThoseWhoHaveUsedLess) {
+  Share();
+  turns_.Count(&one_, milliseconds(1), now_);
+  EXPECT_FALSE(MayBegin(one_));
+  Wait("a", one_, 1);
+  now_ += milliseconds(90);
+  EXPECT_TRUE(MayBegin(other_));
+  now_ += milliseconds(20);
+  const int newcomer = 0;
+  EXPECT_FALSE(MayBegin(newcomer));
+  EXPECT_FALSE(MayBegin(other_));
+  Wait("b", other_, 1);
+  loop_.run();
+  EXPECT_EQ(done_, (std::vector<std::string>{"a", "b"}));
+}
+
 TEST_F(TurnsTest, WorkThatCameLaterDoesNotOvertakeThatOfItsOwnCaller) {
   Share();
   Wait("a", one_, 1);
