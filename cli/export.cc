@@ -130,7 +130,7 @@ server that has the store open is not asked.
 
 With --since, an export of the same dataset, only what was written to since that one is exported: each column of a row, object
 and entry once, as it is now, in a table that has one more column, deleted. The dataset must have kept its changes since then
-(kv dataset create --keep-changes-ms). Each export, whole or of changes, can be the one that the next goes on with.
+(kv dataset create D --keep-changes-ms 7d). Each export, whole or of changes, can be the one that the next goes on with.
 
 The settings of the dataset are not in an export: see kv dataset show. Cells keep their timestamps, and expire when the
 dataset that they are imported into says so. docs/export.md says more of Parquet.

@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "assembly/open_router.h"
 #include "base/advice.h"
 #include "cli/backup_place.h"
@@ -112,8 +113,11 @@ ExportRequest RequestOf(const ParquetExport& told, const Globals& globals, Shape
 std::string TokenBehind(const ParquetExport& told, const DatasetSpec& spec, KVStore& store) {
   if (told.from_backup || spec.keep_changes_ms == 0) return "";
   auto token = exports::TokenOfNow(store, spec.name);
-  // Servers of MySQL whose settings do not let them be followed are no reason to export nothing.
-  if (told.since.empty() && absl::IsFailedPrecondition(token.status())) {
+  // An export that asks for no changes does not need the token: servers of MySQL whose settings do not let
+  // them be followed, or do not answer, and stores without changes are no reason to export nothing.
+  const bool has_none = absl::IsFailedPrecondition(token.status()) || absl::IsUnavailable(token.status()) ||
+                        absl::IsUnimplemented(token.status());
+  if (told.since.empty() && has_none) {
     fmt::print(stderr, "kv: warning: no export of changes can go on behind this one: {}\n",
                std::string(token.status().message()));
     return "";
@@ -123,6 +127,12 @@ std::string TokenBehind(const ParquetExport& told, const DatasetSpec& spec, KVSt
 
 /// Says of an error of reading changes what it means for an export of changes.
 absl::Status Explained(const absl::Status& status, const std::string& since) {
+  // Errors of a token name the argument `from` of ReadChanges.
+  if (absl::IsInvalidArgument(status) && absl::StartsWith(status.message(), "from: ")) {
+    return absl::InvalidArgumentError(fmt::format(
+        "since: export '{}' is of a dataset that was dropped, or of another store: make a whole export ({})",
+        since, std::string(status.message())));
+  }
   if (!absl::IsOutOfRange(status)) return status;
   // What a follower is to do is not what is to be done here.
   std::string why(status.message());
@@ -148,8 +158,13 @@ Manifest Export(const ParquetExport& told, const Globals& globals, BlobStore& bl
   const DatasetSpec spec = OrFail(opened.store().GetDataset(told.dataset));
   const ExportRequest request = RequestOf(told, globals, spec.shape);
   std::optional<Manifest> base;
-  if (!told.since.empty()) base = OrFail(exports::FindBase(blobs, told.since, spec.name));
-  exports::ExportOptions options{.program = program, .token = told.token, .lanes = told.lanes, .changes = {}};
+  if (!told.since.empty()) base = OrFail(exports::FindBase(blobs, request, spec));
+  exports::ExportOptions options{.program = program,
+                                 .token = told.token,
+                                 .lanes = told.lanes,
+                                 .changes = {},
+                                 .max_versions = spec.max_versions,
+                                 .ttl_ms = spec.ttl_ms};
   // Before anything is read: what is written meanwhile is then told by the export of changes after this one.
   options.changes = TokenBehind(told, spec, opened.store());
   std::unique_ptr<ExportSource> source;

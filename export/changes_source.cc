@@ -20,7 +20,6 @@
 #include "blobstore/sha256.h"
 #include "kvstore_api/call_scope.h"
 #include "kvstore_api/changes.h"
-#include "kvstore_api/limits.h"
 
 namespace kvstore::exports {
 namespace {
@@ -77,7 +76,7 @@ class ChangeUnits : public UnitScan {
     std::vector<Unit> units;
     while (units.empty() && !ended_) {
       if (auto status = CheckCall(); !status.ok()) return status;
-      auto page = store_.ReadChanges(spec_.name, token_, {.limit = kMaxListEntries});
+      auto page = store_.ReadChanges(spec_.name, token_, {});
       if (!page.ok()) return page.status();
       for (Change& change : page->changes) {
         if (auto status = Add(std::move(change), units); !status.ok()) return status;

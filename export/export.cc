@@ -6,7 +6,9 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <random>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -44,6 +46,10 @@ class Run {
     manifest_.host = ProcessName();
     manifest_.version = KV_VERSION;
     manifest_.changes = options.changes;
+    if (!options.changes.empty()) {
+      manifest_.max_versions = options.max_versions;
+      manifest_.ttl_ms = options.ttl_ms;
+    }
     manifest_.columns = NewMaker()->columns();
   }
 
@@ -159,6 +165,42 @@ class Run {
   uint64_t read_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
+/// INVALID_ARGUMENT unless the table of changes that is asked for has the columns of the base's table.
+absl::Status CheckFits(const Manifest& base, const ExportRequest& request) {
+  const std::string_view form = FormOf(request.shape, request.options);
+  if (base.form != form) {
+    return absl::InvalidArgumentError(fmt::format(
+        "since: the table of export '{}' is of the form '{}', and that of its changes would be '{}'; name an "
+        "export of that form{}, or make a whole export",
+        base.id, base.form, form, base.form == "wide" ? " (one without columns)" : ""));
+  }
+  if (base.request.options.columns != request.options.columns) {
+    return absl::InvalidArgumentError(fmt::format(
+        "since: export '{}' was made with other columns; use the same columns in the same order, or "
+        "make a whole export",
+        base.id));
+  }
+  if (base.request.options.text != request.options.text) {
+    return absl::InvalidArgumentError(
+        fmt::format("since: export '{}' was made {} the option text; make this one {} it, too, or make a "
+                    "whole export",
+                    base.id, base.request.options.text ? "with" : "without",
+                    base.request.options.text ? "with" : "without"));
+  }
+  return absl::OkStatus();
+}
+
+/// FAILED_PRECONDITION if a setting of the dataset is not what it was at the time of its base. Cells appear
+/// and disappear with such a change of settings, and no change is recorded for them.
+template <typename T>
+absl::Status CheckSetting(const Manifest& base, std::string_view name, const std::optional<T>& then, T now) {
+  if (!then || *then == now) return absl::OkStatus();
+  return absl::FailedPreconditionError(fmt::format(
+      "since: the dataset's {} was {} when export '{}' was made, and is {} now, which is not told "
+      "as changes: make a whole export",
+      name, *then, base.id, now));
+}
+
 }  // namespace
 
 absl::Status CheckToken(const std::string& token) {
@@ -184,7 +226,8 @@ absl::Status CheckSame(const Manifest& manifest, const ExportRequest& request) {
       manifest.id, manifest.request.dataset));
 }
 
-absl::StatusOr<Manifest> FindBase(BlobStore& blobs, const std::string& since, const std::string& dataset) {
+absl::StatusOr<Manifest> FindBase(BlobStore& blobs, const ExportRequest& request, const DatasetSpec& spec) {
+  const std::string& since = request.since;
   if (auto status = CheckExportId(since); !status.ok()) {
     return absl::Status(status.code(), fmt::format("since: {}", std::string(status.message())));
   }
@@ -193,9 +236,9 @@ absl::StatusOr<Manifest> FindBase(BlobStore& blobs, const std::string& since, co
     return absl::NotFoundError(fmt::format("since: there is no export '{}' in {}", since, blobs.url()));
   }
   if (!base.ok()) return base;
-  if (base->request.dataset != dataset) {
+  if (base->request.dataset != spec.name) {
     return absl::InvalidArgumentError(fmt::format("since: '{}' is an export of dataset '{}', not of '{}'",
-                                                  since, base->request.dataset, dataset));
+                                                  since, base->request.dataset, spec.name));
   }
   if (base->changes.empty()) {
     return absl::FailedPreconditionError(
@@ -204,6 +247,11 @@ absl::StatusOr<Manifest> FindBase(BlobStore& blobs, const std::string& since, co
                     "changes then; make a whole export",
                     since));
   }
+  if (auto fits = CheckFits(*base, request); !fits.ok()) return fits;
+  if (auto same = CheckSetting(*base, "max_versions", base->max_versions, spec.max_versions); !same.ok()) {
+    return same;
+  }
+  if (auto same = CheckSetting(*base, "ttl_ms", base->ttl_ms, spec.ttl_ms); !same.ok()) return same;
   return base;
 }
 

@@ -26,6 +26,9 @@ struct ExportOptions {
   /// The token of changes (TokenOfNow) that was read before the source was opened; empty: no export of
   /// changes can go on behind this one.
   std::string changes;
+  /// The dataset's, read before the token; for the export of changes after this one, which compares them.
+  std::optional<uint32_t> max_versions = {};
+  std::optional<uint64_t> ttl_ms = {};
   /// An estimate of all bytes that are read, for `progress`.
   uint64_t total_bytes = 0;
 };
@@ -41,10 +44,14 @@ absl::StatusOr<std::optional<Manifest>> FindExport(BlobStore& blobs, const std::
 /// ALREADY_EXISTS if the export of a token is not what is asked for now.
 absl::Status CheckSame(const Manifest& manifest, const ExportRequest& request);
 
-/// Finds the export that an export of the changes of `dataset` goes on with. NOT_FOUND, INVALID_ARGUMENT or
-/// FAILED_PRECONDITION, with the field `since`, if there is none, it is of another dataset, or has no token
-/// of changes; errors of ReadManifest.
-absl::StatusOr<Manifest> FindBase(BlobStore& blobs, const std::string& since, const std::string& dataset);
+/// Finds the export `request.since`, with which an export of changes goes on. Errors name the field `since`:
+/// NOT_FOUND if there is none; INVALID_ARGUMENT if it is of another dataset, or its table has other columns
+/// than this one would have beside `deleted`; FAILED_PRECONDITION if it has no token of changes, or the
+/// dataset's max_versions or ttl_ms was another one then; errors of ReadManifest.
+///
+/// request  Its options must be right for an export of changes (CheckChangeOptions).
+/// spec     The dataset as it is now.
+absl::StatusOr<Manifest> FindBase(BlobStore& blobs, const ExportRequest& request, const DatasetSpec& spec);
 
 /// Writes a dataset as Parquet files, its parts in parallel, and their manifest last: until that is there,
 /// there is no export. The rows of a row group are in the order of the dataset's keys; a file has about 32

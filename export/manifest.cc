@@ -180,7 +180,11 @@ std::string EncodeManifest(const Manifest& manifest) {
                {"bytes", manifest.TotalBytes()},
                {"columns", std::move(columns)},
                {"files", std::move(files)}};
-  if (!manifest.changes.empty()) json["changes"] = manifest.changes;
+  if (!manifest.changes.empty()) {
+    json["changes"] = manifest.changes;
+    if (manifest.max_versions) json["max_versions"] = *manifest.max_versions;
+    if (manifest.ttl_ms) json["ttl_ms"] = *manifest.ttl_ms;
+  }
   return TextOf(json, 1) + "\n";
 }
 
@@ -206,6 +210,10 @@ absl::StatusOr<Manifest> DecodeManifest(std::string_view text, std::string_view 
   manifest.version = fields.String("version");
   manifest.data = fields.String("data");
   manifest.changes = fields.OptionalString("changes").value_or("");
+  if (const auto versions = fields.OptionalUint("max_versions", 0, UINT32_MAX)) {
+    manifest.max_versions = static_cast<uint32_t>(*versions);
+  }
+  manifest.ttl_ms = fields.OptionalUint("ttl_ms", 0, UINT64_MAX);
   manifest.columns = ReadEach(fields, "columns", ReadColumn);
   manifest.files = ReadEach(fields, "files", ReadExportedFile);
   std::set<std::string_view> paths;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -55,6 +56,10 @@ struct Manifest {
   std::string data;          ///< The folder, below that of the export, that has its files and no others.
   /// The token of changes with which an export of changes goes on behind this one; empty: none can.
   std::string changes;
+  /// How the dataset limited its visible cells then (DatasetSpec); written with `changes` only. Missing in
+  /// manifests of earlier versions.
+  std::optional<uint32_t> max_versions = {};
+  std::optional<uint64_t> ttl_ms = {};
   std::vector<pipe::Column> columns;
   std::vector<ExportedFile> files;
 

@@ -30,8 +30,9 @@ enum class Patience : uint8_t {
   kWaits,
 };
 
-/// Carries out puts of one dataset, in their order: the store writes them with as few writes as it can. Each
-/// call begins, ends, is counted and is remembered as if it were alone.
+/// Carries out puts of one dataset, in their order: the store writes many of them at once. Each call begins,
+/// ends, is counted and is remembered as if it were alone, and an attempt that repeats an earlier one of them
+/// has its answer.
 void CarryOutTogether(Core& core, std::span<PutOfMany> puts, Patience patience);
 
 }  // namespace kvstore::server

@@ -362,8 +362,10 @@ TEST_F(KvParquet, AReportIsLoadedFromIt) {
     Ok({"put", "flights", std::to_string(i), "time=" + std::to_string(1'356'998'400'000 + i * 3'600'000),
         "carrier=" + std::to_string(i % 2), "departures=" + std::to_string(i), "late=0.5"});
   }
+  // By one lane, which writes a single file.
   const std::string file =
-      FileOf(Export("flights", {"--columns", "time:int64,carrier:int64,departures:int64,late:double"}))
+      FileOf(Export("flights", {"--parallel", "1", "--columns",
+                                "time:int64,carrier:int64,departures:int64,late:double"}))
           .string();
   const std::vector<std::string> metrics = {"--key", "carrier", "--metric", "departures", "--metric", "late"};
   std::vector<std::string> create = {"report", "create", "daily", "--resolution", "1h"};

@@ -62,6 +62,9 @@ class ChangesExport : public ExportTest {
   Manifest Make(ExportSource& source, ExportRequest request, const std::string& changes) {
     exports::ExportOptions options = Options();
     options.changes = changes;
+    const DatasetSpec spec = *router_->GetDataset("data");
+    options.max_versions = spec.max_versions;
+    options.ttl_ms = spec.ttl_ms;
     auto made = exports::ExportDataset(source, request, *blobs_, options);
     EXPECT_OK(made);
     return made.value_or(Manifest());
@@ -238,17 +241,66 @@ TEST_F(ChangesExport, AnExportOfChangesNeedsOneBefore) {
   Create("data", Shape::kRows);
   const Manifest base = Whole();
   const auto kNotFound = StatusCode::kNotFound;
-  EXPECT_THAT(exports::FindBase(*blobs_, "none", "data").status(),
+  const DatasetSpec spec = *router_->GetDataset("data");
+  DatasetSpec other = spec;
+  other.name = "other";
+  ExportRequest request = Since(base);
+  request.since = "none";
+  EXPECT_THAT(exports::FindBase(*blobs_, request, spec).status(),
               FailsWith(kNotFound, "since: there is no export 'none' in file:"));
-  EXPECT_THAT(exports::FindBase(*blobs_, "../x", "data").status(),
+  request.since = "../x";
+  EXPECT_THAT(exports::FindBase(*blobs_, request, spec).status(),
               FailsWith(StatusCode::kInvalidArgument, "since: must be 1 to"));
-  EXPECT_THAT(exports::FindBase(*blobs_, base.id, "other").status(),
+  EXPECT_THAT(exports::FindBase(*blobs_, Since(base), other).status(),
               FailsWith(StatusCode::kInvalidArgument, "is an export of dataset 'data', not of 'other'"));
-  const auto source = *exports::OpenScans(*router_, *router_->GetDataset("data"), {}, 4);
+  const auto source = *exports::OpenScans(*router_, spec, {}, 4);
   const Manifest without = Make(*source, Request(Shape::kRows), "");
-  EXPECT_THAT(exports::FindBase(*blobs_, without.id, "data").status(),
+  EXPECT_THAT(exports::FindBase(*blobs_, Since(without), spec).status(),
               FailsWith(StatusCode::kFailedPrecondition, "has no token of changes"));
-  EXPECT_EQ(*exports::FindBase(*blobs_, base.id, "data"), base);
+  EXPECT_EQ(*exports::FindBase(*blobs_, Since(base), spec), base);
+}
+
+TEST_F(ChangesExport, SettingsThatHaveChangedSinceAreNoSilentGap) {
+  Create("data", Shape::kRows);
+  const Manifest base = Whole();
+  const auto found = [&](const Manifest& manifest) {
+    return exports::FindBase(*blobs_, Since(manifest), *router_->GetDataset("data")).status();
+  };
+  ASSERT_OK(router_->AlterDataset("data", {.max_versions = 2}));
+  EXPECT_THAT(found(base),
+              FailsWith(StatusCode::kFailedPrecondition, "since: the dataset's max_versions was 0"));
+  EXPECT_THAT(found(base), FailsWith(StatusCode::kFailedPrecondition, "and is 2 now"));
+  const Manifest later = Whole();
+  EXPECT_OK(found(later));
+  ASSERT_OK(router_->AlterDataset("data", {.ttl_ms = 1000}));
+  EXPECT_THAT(found(later), FailsWith(StatusCode::kFailedPrecondition, "since: the dataset's ttl_ms was 0"));
+  EXPECT_THAT(found(later), FailsWith(StatusCode::kFailedPrecondition, "make a whole export"));
+}
+
+TEST_F(ChangesExport, ABaseWithAnotherTableIsRefused) {
+  const auto kInvalid = StatusCode::kInvalidArgument;
+  Create("data", Shape::kRows);
+  const DatasetSpec spec = *router_->GetDataset("data");
+  const auto source = *exports::OpenScans(*router_, spec, {}, 4);
+  const Manifest wide = Make(*source, Request(Shape::kRows, {.columns = {{"x"}}}), "t0ken");
+  EXPECT_THAT(exports::FindBase(*blobs_, Since(wide), spec).status(),
+              FailsWith(kInvalid, "is of the form 'wide', and that of its changes would be 'long'"));
+  const Manifest base = Whole();
+  ExportRequest request = Since(base);
+  request.options.text = true;
+  EXPECT_THAT(exports::FindBase(*blobs_, request, spec).status(),
+              FailsWith(kInvalid, "was made without the option text; make this one without it, too"));
+}
+
+TEST_F(ChangesExport, ABaseOfObjectsWithOtherFieldsIsRefused) {
+  Create("data", Shape::kObjects);
+  const DatasetSpec spec = *router_->GetDataset("data");
+  const Manifest base = Whole();
+  ExportRequest request = Since(base);
+  EXPECT_OK(exports::FindBase(*blobs_, request, spec));
+  request.options.columns = {{"n"}};
+  EXPECT_THAT(exports::FindBase(*blobs_, request, spec).status(),
+              FailsWith(StatusCode::kInvalidArgument, "was made with other columns"));
 }
 
 TEST_F(ChangesExport, ChangesThatAreNotKeptAnyMoreAreNotLeftOut) {

@@ -72,6 +72,25 @@ TEST(ExportManifest, OfChangesHasThisForm) {
   EXPECT_THAT(DecodeManifest(json.dump(), "monday"), FailsWith(StatusCode::kDataLoss, "format"));
 }
 
+TEST(ExportManifest, SettingsOfTheDatasetAreWrittenWithTheTokenOfChanges) {
+  Manifest manifest = Sample();
+  manifest.max_versions = 0;
+  manifest.ttl_ms = 86'400'000;
+  EXPECT_EQ(*DecodeManifest(EncodeManifest(manifest), "monday"), Sample());
+  manifest.changes = "t0ken";
+  Json json = Json::parse(EncodeManifest(manifest));
+  EXPECT_EQ(json["max_versions"], 0);
+  EXPECT_EQ(json["ttl_ms"], 86'400'000);
+  EXPECT_EQ(*DecodeManifest(json.dump(), "monday"), manifest);
+  json["max_versions"] = uint64_t{1} << 32;
+  EXPECT_THAT(DecodeManifest(json.dump(), "monday"), FailsWith(StatusCode::kDataLoss, "max_versions"));
+  json.erase("max_versions");
+  json.erase("ttl_ms");
+  manifest.max_versions.reset();
+  manifest.ttl_ms.reset();
+  EXPECT_EQ(*DecodeManifest(json.dump(), "monday"), manifest) << "an earlier version wrote none";
+}
+
 TEST(ExportManifest, IsReadBack) {
   Manifest manifest = Sample();
   manifest.columns = {{"a", ColumnType::kBytes},     {"b", ColumnType::kText},   {"c", ColumnType::kInt64},

@@ -74,7 +74,7 @@ TEST_F(RepairTest, HoldsUpNoCommandOnAnotherDataset) {
     told.push_back(store_->Try("create", "other", To("mysql")).status());
     told.push_back(store_->Try("start", "other").status());
     const CallScope shorter(std::chrono::milliseconds(1));
-    told.push_back(store_->Try("start", "events").status());
+    told.push_back(store_->Try("resume", "events").status());
   });
   EXPECT_EQ(Mend(), std::vector<std::string>{"resume"});
   SetFailPointHook(nullptr);

@@ -21,6 +21,16 @@ bool IsIpAddress(const std::string& name) {
   return inet_pton(AF_INET, name.c_str(), &address) == 1 || inet_pton(AF_INET6, name.c_str(), &address) == 1;
 }
 
+/// Has a session refuse certificates that are not of `name`. Returns false if it would not: OpenSSL checks no
+/// name at all then.
+bool ExpectName(SSL& session, const std::string& name) {
+  if (name.empty()) return false;
+  if (IsIpAddress(name)) {
+    return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(&session), name.c_str()) == 1;
+  }
+  return SSL_set1_host(&session, name.c_str()) == 1 && SSL_set_tlsext_host_name(&session, name.c_str()) == 1;
+}
+
 /// The error of a session, by what OpenSSL has noted.
 absl::Status TlsError(const SSL& session) {
   const long verified = SSL_get_verify_result(&session);
@@ -61,11 +71,10 @@ absl::Status Channel::Encrypt(SSL_CTX& context, const std::string& name) {
   BIO* const out = BIO_new(BIO_s_mem());
   if (session_ == nullptr || in == nullptr || out == nullptr) return absl::UnavailableError("TLS: no memory");
   SSL_set_bio(session_.get(), in, out);
-  if (IsIpAddress(name)) {
-    X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(session_.get()), name.c_str());
-  } else {
-    SSL_set1_host(session_.get(), name.c_str());
-    SSL_set_tlsext_host_name(session_.get(), name.c_str());
+  if (!ExpectName(*session_, name)) {
+    ERR_clear_error();
+    return absl::UnavailableError(
+        fmt::format("TLS: '{}' is not a name that a certificate can be checked for; set server_name", name));
   }
   for (;;) {
     ERR_clear_error();
@@ -100,6 +109,29 @@ absl::Status Channel::Help(int result) {
   if (auto status = socket_.Receive(arrived_); !status.ok()) return status;
   BIO_write(SSL_get_rbio(session_.get()), arrived_.data(), static_cast<int>(arrived_.size()));
   return absl::OkStatus();
+}
+
+absl::Status Channel::CheckUnused() {
+  if (!HasPending()) return absl::OkStatus();
+  return absl::CancelledError("has closed the connection, or answers more than it was asked");
+}
+
+bool Channel::HasPending() {
+  if (session_ == nullptr) return socket_.HasPending();
+  if (socket_.HasPending()) {
+    // Tickets are smaller than what one call receives, which bounds what is taken in here.
+    arrived_.clear();
+    if (!socket_.Receive(arrived_).ok() || socket_.HasPending()) return true;
+    BIO_write(SSL_get_rbio(session_.get()), arrived_.data(), static_cast<int>(arrived_.size()));
+  }
+  const auto has_bytes = [this] {
+    return SSL_has_pending(session_.get()) == 1 || BIO_ctrl_pending(SSL_get_rbio(session_.get())) > 0;
+  };
+  if (!has_bytes()) return false;
+  char byte = 0;
+  ERR_clear_error();
+  const int seen = SSL_peek(session_.get(), &byte, 1);
+  return seen > 0 || SSL_get_error(session_.get(), seen) != SSL_ERROR_WANT_READ || has_bytes();
 }
 
 absl::Status Channel::Send(std::string_view bytes) {

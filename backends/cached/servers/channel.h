@@ -26,6 +26,10 @@ class Channel {
   absl::Status Send(std::string_view bytes);
   /// Appends what has arrived to `bytes`, at least one byte and at most some 16 KiB.
   absl::Status Receive(std::string& bytes);
+  /// CANCELLED if the connection must not be used for another request: bytes have arrived that nobody has
+  /// asked for, which Receive would take for its answer, or the other side has closed it. Never waits. What
+  /// TLS itself sends after the handshake (the tickets of TLS 1.3) is taken in, and is no reason.
+  absl::Status CheckUnused();
   /// From now on, Send and Receive fail about at this time.
   void EndAt(std::chrono::steady_clock::time_point end) { socket_.EndAt(end); }
 
@@ -34,6 +38,8 @@ class Channel {
 
   explicit Channel(Socket socket) : socket_(std::move(socket)), session_(nullptr, SSL_free) {}
   absl::Status Encrypt(SSL_CTX& context, const std::string& name);
+  /// Returns whether something has arrived, or the connection has ended. Never waits.
+  bool HasPending();
   /// Sends what the session has encrypted.
   absl::Status Flush();
   /// Does what the session needs before a call of it that returned `result` can go on: nothing but sending

@@ -32,7 +32,8 @@ class Connections {
 
   /// Runs `work(connection)` with an idle connection, or a new one. A connection on which it fails is closed.
   /// If that had been idle and the work finds it closed (CANCELLED), as it is after a restart of the server,
-  /// the work is done once more with a new one; so it must be harmless to repeat.
+  /// or with bytes that nobody has asked for, the work is done once more with a new one; so it must be
+  /// harmless to repeat.
   template <typename Work>
   auto Run(Work work) -> decltype(work(std::declval<Connection&>())) {
     bool idle = false;

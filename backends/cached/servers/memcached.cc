@@ -30,6 +30,8 @@ class MemcachedConnection {
   /// Sends commands, and returns the answers to so many of them.
   absl::StatusOr<std::vector<MemcachedAnswer>> Ask(std::string_view commands, size_t answers) {
     channel_.EndAt(std::chrono::steady_clock::now() + timeout_);
+    // What is there already is not the answer to this.
+    if (auto status = channel_.CheckUnused(); !status.ok()) return status;
     if (auto status = channel_.Send(commands); !status.ok()) return status;
     std::vector<MemcachedAnswer> all;
     all.reserve(answers);

@@ -137,6 +137,8 @@ class RedisConnection {
   /// most_parts  How many parts a list may have that is the answer.
   absl::StatusOr<RedisAnswer> Command(std::span<const std::string_view> words, size_t most_parts = 0) {
     channel_.EndAt(std::chrono::steady_clock::now() + timeout_);
+    // What is there already is not the answer to this.
+    if (auto status = channel_.CheckUnused(); !status.ok()) return status;
     if (auto status = channel_.Send(Encode(words)); !status.ok()) return status;
     for (;;) {
       auto answer = answers_.Next(most_parts);

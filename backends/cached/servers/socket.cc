@@ -135,4 +135,13 @@ absl::Status Socket::Receive(std::string& bytes) {
   }
 }
 
+bool Socket::HasPending() const {
+  char byte = 0;
+  ssize_t seen = 0;
+  do {
+    seen = recv(file_, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  } while (seen < 0 && errno == EINTR);
+  return seen >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
+}
+
 }  // namespace kvstore::cached

@@ -27,6 +27,9 @@ class Socket {
   absl::Status Send(std::string_view bytes);
   /// Appends what has arrived to `bytes`, at least one byte.
   absl::Status Receive(std::string& bytes);
+  /// Returns whether Receive would return at once: bytes have arrived, or the other side has closed the
+  /// connection, or it has failed. Never waits.
+  bool HasPending() const;
   /// From now on, Send and Receive fail about at this time; each waits no longer than the timeout of Connect.
   void EndAt(std::chrono::steady_clock::time_point end) { end_ = end; }
 

@@ -8,6 +8,7 @@
 #include <random>
 #include <utility>
 
+#include "backend_api/prompt_scope.h"
 #include "backends/rocksdb/engine/change_entry.h"
 #include "backends/rocksdb/engine/engine.h"
 #include "backends/rocksdb/engine/status.h"
@@ -200,7 +201,6 @@ void ChangeLog::MarkEnded(uint64_t number) {
 }
 
 void ChangeLog::End(const Writing& writing, size_t bytes, Outcome outcome) {
-  bool is_trim_due = false;
   {
     const MutexLock lock(mutex_);
     if (outcome == Outcome::kInDoubt) {
@@ -221,11 +221,16 @@ void ChangeLog::End(const Writing& writing, size_t bytes, Outcome outcome) {
     }
     MarkEnded(writing.number);
     bytes_ += bytes;
-    is_trim_due = bytes_ >= kTrimEveryBytes;
-    if (is_trim_due) bytes_ = 0;
+    if (bytes_ < kTrimEveryBytes) return;
+    if (IsPrompt()) {
+      // To trim is to wait for the device. It stays due if the trimmer does not take it.
+      if (engine_.trimmer().Suggest(settings_, Trimmer::kChangeLog)) bytes_ = 0;
+      return;
+    }
+    bytes_ = 0;
   }
   // What could not be trimmed now, on a full disk for example, is trimmed later.
-  if (is_trim_due) Trim().IgnoreError();
+  Trim().IgnoreError();
 }
 
 // ---- reading ----
@@ -389,8 +394,12 @@ absl::Status ChangeLog::TrimAlone() {
   auto status = batch.Put(handle_, rocksdb::Slice(kFirstKey.data(), kFirstKey.size()), end);
   if (status.ok()) status = batch.DeleteRange(handle_, begin, end);
   if (!status.ok()) return ToStatus(status, "trim a change log");
+  // Before they are gone for readers (Read).
   oldest_.store(*first);
-  if (auto written = engine_.Write(batch, /*sync=*/true); !written.ok()) return written;
+  if (auto written = engine_.Write(batch, /*sync=*/true); !written.ok()) {
+    oldest_.store(oldest);
+    return written;
+  }
   // The tombstone has deleted them, but whole files need not wait for a compaction.
   const rocksdb::Slice begin_key(begin);
   const rocksdb::Slice end_key(end);

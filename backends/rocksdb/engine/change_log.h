@@ -134,7 +134,7 @@ class ChangeLog {
   absl::StatusOr<std::vector<Consumer>> Consumers() const;
 
   /// Removes entries that are too old, or too many; but not the last one. Called by writers now and then, and
-  /// by the first one of a process.
+  /// by the first one of a process; for those that must not wait (PromptScope), by the trimmer's thread.
   absl::Status Trim();
 
  private:

@@ -254,13 +254,16 @@ absl::Status Engine::CheckWritable() const {
 
 absl::Status Engine::Write(rocksdb::WriteBatch& batch, bool sync, bool makes_room) {
   if (auto status = CheckWritable(); !status.ok()) return status;
+  const bool prompt = IsPrompt();
+  // Whoever waits makes room, or has RocksDB accept writes again.
+  const bool was_stopped = stopped_.load(std::memory_order_relaxed);
+  if (prompt && (was_stopped || dir_.reserve().released())) return WouldWaitError();
   if (!makes_room && dir_.reserve().released() && !dir_.reserve().Restore()) {
     return absl::ResourceExhaustedError(
         fmt::format("{}: no space left on device; free some space, or drop a dataset: writes then succeed "
                     "again by themselves",
                     dir_.path().string()));
   }
-  const bool prompt = IsPrompt();
   // RocksDB would write both together, or this one behind the other.
   if (prompt && (sync || syncing_.load() > 0)) return WouldWaitError();
   std::optional<Counted> syncing;
@@ -272,13 +275,17 @@ absl::Status Engine::Write(rocksdb::WriteBatch& batch, bool sync, bool makes_roo
   // in the log by then, must not refuse all writes until the store is opened again.
   options.ignore_missing_column_families = true;
   rocksdb::Status status = db_->Write(options, &batch);
-  if (status.ok()) return absl::OkStatus();
   if (prompt && status.IsIncomplete()) return WouldWaitError();
   // The first write that finds the disk full fails, and RocksDB then refuses all writes until it is resumed.
-  if (status.severity() >= rocksdb::Status::kSoftError || status.IsNoSpace()) {
-    if (Resume().ok()) status = db_->Write(options, &batch);
+  if (!status.ok() && (status.severity() >= rocksdb::Status::kSoftError || status.IsNoSpace())) {
+    // A prompt write leaves that to the next one, which then waits.
+    stopped_ = true;
+    if (!prompt && Resume().ok()) status = db_->Write(options, &batch);
   }
-  if (status.ok()) return absl::OkStatus();
+  if (status.ok()) {
+    if (was_stopped) stopped_ = false;
+    return absl::OkStatus();
+  }
   // The batch may be in the log, and so appear at the next start.
   return MarkInDoubt(ToStatus(status, "write"));
 }

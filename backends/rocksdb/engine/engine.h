@@ -114,7 +114,8 @@ class Engine {
   /// which the batch may still be in the log are marked in doubt (outcome.h).
   ///
   /// In a PromptScope it returns a WouldWaitError instead of waiting for the device, for another write that
-  /// waits for it, or for room in memory.
+  /// waits for it, or for room in memory, and where RocksDB or the reserve must first be made ready for
+  /// writes again.
   ///
   /// makes_room  the write is part of a drop, which may use the disk space of the reserve.
   absl::Status Write(rocksdb::WriteBatch& batch, bool sync, bool makes_room = false);

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <set>
+#include <shared_mutex>
 #include <utility>
 #include <vector>
 
@@ -101,6 +102,15 @@ class ResumedByWrites : public rocksdb::EventListener {
  private:
   std::atomic<bool>& stopped_;
 };
+
+/// Trims the log of a dataset's changes, if there is one.
+void TrimChangeLog(const Family& family) {
+  // The log is not dropped meanwhile.
+  const std::shared_lock lock(family.gate.mutex);
+  if (!family.gate.CheckRead().ok()) return;
+  // What cannot be trimmed now, on a full disk for example, is trimmed later.
+  if (const auto log = family.gate.open_change_log()) log->Trim().IgnoreError();
+}
 
 /// The size of a file in bytes; 0 if there is none.
 uint64_t SizeOf(const std::filesystem::path& file) {
@@ -209,7 +219,13 @@ absl::StatusOr<std::shared_ptr<Engine>> Engine::Open(DataDir dir, std::span<cons
   if (auto status = engine->LoadTimestamps(); !status.ok()) return status;
   Engine* const self = engine.get();
   engine->trimmer_->Start([self](const std::string& dataset, const std::string& column) {
-    if (const auto family = self->FindFamily(dataset)) self->hooks_.trim(*self, *family, column);
+    const auto family = self->FindFamily(dataset);
+    if (!family) return;
+    if (column == Trimmer::kChangeLog) {
+      TrimChangeLog(*family);
+    } else {
+      self->hooks_.trim(*self, *family, column);
+    }
   });
   return engine;
 }

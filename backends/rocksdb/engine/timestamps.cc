@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backend_api/prompt_scope.h"
 #include "kvstore_api/limits.h"
 
 namespace kvstore::rocks {
@@ -44,7 +45,17 @@ absl::StatusOr<uint64_t> Timestamps::Assign(uint64_t row_hash) {
 }
 
 absl::Status Timestamps::RaiseCeiling(size_t slot, uint64_t timestamp, uint64_t now) {
-  const MutexLock lock(ceilings_mutex_);
+  if (!IsPrompt()) {
+    ceilings_mutex_.lock();
+  } else if (!ceilings_mutex_.try_lock()) {
+    return WouldWaitError();
+  }
+  absl::Status status = RaiseCeilingAlone(slot, timestamp, now);
+  ceilings_mutex_.unlock();
+  return status;
+}
+
+absl::Status Timestamps::RaiseCeilingAlone(size_t slot, uint64_t timestamp, uint64_t now) {
   if (timestamp < ceiling_.load()) return absl::OkStatus();
   if (timestamp < now + kStepMs) {
     if (auto status = store_(kSlots, now + kStepMs); !status.ok()) return status;

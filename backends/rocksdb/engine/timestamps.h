@@ -33,8 +33,8 @@ class Timestamps {
   /// clock   returns the wall clock in ms.
   Timestamps(const std::map<size_t, uint64_t>& stored, Store store, Clock clock);
 
-  /// Returns the next timestamp for a row. RESOURCE_EXHAUSTED at the end of the range of timestamps; else the
-  /// errors of the store.
+  /// Returns the next timestamp for a row. RESOURCE_EXHAUSTED at the end of the range of timestamps; in a
+  /// PromptScope a WouldWaitError while another thread stores a ceiling; else the errors of the store.
   absl::StatusOr<uint64_t> Assign(uint64_t row_hash);
 
   /// The highest timestamp that was assigned, or may have been before a crash; 0 if there is none.
@@ -48,6 +48,8 @@ class Timestamps {
  private:
   uint64_t Now() const { return std::max(clock_(), floor_.load(std::memory_order_relaxed)); }
   absl::Status RaiseCeiling(size_t slot, uint64_t timestamp, uint64_t now);
+  absl::Status RaiseCeilingAlone(size_t slot, uint64_t timestamp, uint64_t now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(ceilings_mutex_);
 
   const Store store_;
   const Clock clock_;

@@ -23,13 +23,14 @@ void Trimmer::Stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-void Trimmer::Suggest(const std::shared_ptr<FamilySettings>& settings, const std::string& column) {
+bool Trimmer::Suggest(const std::shared_ptr<FamilySettings>& settings, std::string_view column) {
   {
     const MutexLock lock(mutex_);
-    if (queue_.size() >= kMaxQueued || stopping_) return;
-    queue_.push_back({settings, column});
+    if (queue_.size() >= kMaxQueued || stopping_) return false;
+    queue_.push_back({settings, std::string(column)});
   }
   changed_.notify_all();
+  return true;
 }
 
 void Trimmer::Drain() {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "backends/rocksdb/engine/family.h"
@@ -14,10 +15,14 @@ namespace kvstore::rocks {
 
 /// Removes surplus versions in the background. Compactions suggest columns that look too long; the trimmer's
 /// thread then reads all that is stored of each, under the row's lock, and deletes what is beyond
-/// max_versions. The queue is bounded: a later compaction suggests again what does not fit. Thread-safe.
+/// max_versions. It also trims the change logs of datasets whose writers must not wait. The queue is bounded:
+/// whoever has suggested what does not fit suggests it again later. Thread-safe.
 class Trimmer {
  public:
-  /// Trims one column, given as enc(row) enc(column), of the named dataset.
+  /// What is trimmed besides columns, none of which is empty.
+  static constexpr std::string_view kChangeLog = "";
+
+  /// Trims one column, given as enc(row) enc(column), of the named dataset; its change log for kChangeLog.
   using Trim = std::function<void(const std::string& dataset, const std::string& column)>;
 
   Trimmer() = default;
@@ -27,8 +32,9 @@ class Trimmer {
   void Start(Trim trim);
   /// Stops the thread; returns when no trim runs, and none will.
   void Stop();
-  /// Queues a column. Compaction threads call this, so it never waits for a trim.
-  void Suggest(const std::shared_ptr<FamilySettings>& settings, const std::string& column);
+  /// Queues a column, or kChangeLog. Compaction threads and writers call this, so it never waits for a trim.
+  /// Returns false if the queue is full, or the trimmer has stopped.
+  bool Suggest(const std::shared_ptr<FamilySettings>& settings, std::string_view column);
   /// Returns when nothing is queued or running (used by tests).
   void Drain();
 

@@ -31,6 +31,8 @@ const bool kShared = ShareFleet();
 constexpr uint32_t kKeys = 12;
 constexpr int kProcesses = 3;
 constexpr int kThreads = 4;
+/// How many answers of caches there must be after the first fault; with fewer the run says nothing of caches.
+constexpr uint64_t kEnoughHits = 2'000;
 constexpr char kNode[] = "/faults/caches/mysql";
 
 DatasetSpec ObjectsSpec() {
@@ -188,7 +190,9 @@ TEST(CacheFaultsTest, NothingIsEverStale) {
     std::this_thread::sleep_for(std::chrono::milliseconds(least + random.Below(most - least)));
   };
   ASSERT_TRUE(Eventually([&] { return *hits > 1'000; })) << "the caches are not used";
-  while (std::chrono::steady_clock::now() < end && !history.full()) {
+  const uint64_t enough = *hits + kEnoughHits;
+  // Where the machine is busy, it takes longer to see enough of the caches; a full history ends the run.
+  while (!history.full() && (std::chrono::steady_clock::now() < end || *hits < enough)) {
     CacheServer& server = random.Below(2) == 0 ? caches.memcached : caches.redis;
     switch (random.Below(5)) {
       case 0:
@@ -227,8 +231,7 @@ TEST(CacheFaultsTest, NothingIsEverStale) {
   for (const pid_t process : processes) Kill(process);
   fmt::print("{} faults, {} operations, {} of them answered by caches\n", faults, history.size(),
              (*hits).load());
-  // Otherwise this says nothing of caches.
-  EXPECT_GT(*hits, history.size() / 10);
+  EXPECT_GE(*hits, enough) << "the caches are not used while there are faults";
   const auto problem = history.Check();
   EXPECT_EQ(problem, std::nullopt) << problem.value_or("");
 }

@@ -1,8 +1,11 @@
 #include <gtest/gtest.h>
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -13,6 +16,7 @@
 #include "backends/cached/servers/memcached.h"
 #include "backends/cached/servers/redis.h"
 #include "tests/support/cache_server.h"
+#include "tests/support/eventually.h"
 #include "tests/support/loopback.h"
 #include "tests/support/status_matchers.h"
 
@@ -273,6 +277,8 @@ class Parrot {
     EXPECT_EQ(::listen(listener_, 16), 0);
     thread_ = std::thread([this] {
       for (int client = 0; (client = ::accept(listener_, nullptr, nullptr)) >= 0; ::close(client)) {
+        client_ = client;
+        ++connections_;
         std::array<char, 4096> said{};
         const std::string* next = &first_;
         while (::read(client, said.data(), said.size()) > 0) {
@@ -288,6 +294,18 @@ class Parrot {
     ::close(listener_);
   }
   std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+  /// How many clients have connected.
+  int connections() const { return connections_; }
+  /// Says something to the client that was answered last, and has not closed its connection. Returns when it
+  /// has arrived.
+  void SayMore(std::string_view unasked) const {
+    EXPECT_TRUE(Say(client_, unasked));
+    // What is in the queue has not been acknowledged by the other side's system.
+    EXPECT_TRUE(testing::Eventually([this] {
+      int queued = 0;
+      return ::ioctl(client_, SIOCOUTQ, &queued) == 0 && queued == 0;
+    }));
+  }
 
  private:
   bool Say(int client, std::string_view answer) const {
@@ -304,6 +322,8 @@ class Parrot {
   const bool slowly_;
   const uint16_t port_ = testing::FreePort();
   int listener_ = -1;
+  std::atomic<int> client_{-1};
+  std::atomic<int> connections_{0};
   std::thread thread_;
 };
 
@@ -319,6 +339,24 @@ TEST_P(ServersTest, AServerThatAnswersNonsenseIsUnavailable) {
         << answer;
     EXPECT_THAT(server->Mark("k", 1).status(), testing::FailsWith(absl::StatusCode::kUnavailable, ""))
         << answer;
+  }
+}
+
+TEST_P(ServersTest, ASecondAnswerIsNotTakenForThatOfTheNextRequest) {
+  const bool memcached = GetParam() == CacheServer::Kind::kMemcached;
+  const auto guard = [&](const std::string& text) {
+    return memcached ? "VA 1 c1 f1\r\n" + text + "\r\n" : "$5\r\nabc " + text + "\r\n";
+  };
+  Parrot parrot(memcached ? guard("1") : "$10\r\nrun_id:abc\r\n", guard("1"));
+  const auto server = Open(parrot.address());
+  for (int connection = 1; connection <= 3; ++connection) {
+    for (int i = 0; i < 2; ++i) {
+      const auto read = server->ReadGuard();
+      ASSERT_OK(read);
+      EXPECT_EQ(*read, "1") << "the answer that nobody had asked for";
+      EXPECT_EQ(parrot.connections(), connection) << "an idle connection is to be used again";
+    }
+    parrot.SayMore(guard("2"));
   }
 }
 

@@ -1,15 +1,27 @@
 #include <gtest/gtest.h>
+#include <linux/sockios.h>
+#include <openssl/ssl.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include <array>
+#include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include "backends/cached/servers/memcached.h"
 #include "backends/cached/servers/redis.h"
 #include "backends/cached/servers/tls_client.h"
 #include "tests/support/cache_server.h"
 #include "tests/support/certificates.h"
+#include "tests/support/eventually.h"
+#include "tests/support/loopback.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
@@ -91,6 +103,16 @@ TEST_P(CacheTlsTest, TheCertificateMustHaveTheNameOfTheServer) {
               FailsWith(kUnavailable, "its certificate is refused: IP address mismatch"));
 }
 
+TEST_P(CacheTlsTest, ANameThatCannotBeCheckedIsRefused) {
+  CacheServer process(GetParam(), {}, ServerFiles());
+  ClientTls tls = Trusting(authority_);
+  // TLS sends names of at most 255 bytes.
+  tls.server_name = std::string(256, 'x');
+  EXPECT_THAT(
+      Open(process, tls)->Mark("k", 1).status(),
+      FailsWith(kUnavailable, "is not a name that a certificate can be checked for; set server_name"));
+}
+
 TEST_P(CacheTlsTest, AServerMayAskForTheCertificateOfItsClients) {
   CacheServer process(GetParam(), {}, ServerFiles(authority_.file()));
   EXPECT_THAT(Open(process, Trusting(authority_))->Mark("k", 1).status(),
@@ -130,6 +152,92 @@ TEST_P(CacheTlsTest, ARestartedServerIsConnectedToAgain) {
 
 INSTANTIATE_TEST_SUITE_P(Memcached, CacheTlsTest, Values(CacheServer::Kind::kMemcached));
 INSTANTIATE_TEST_SUITE_P(Redis, CacheTlsTest, Values(CacheServer::Kind::kRedis));
+
+/// A memcached server with TLS whose guard is "1", and which can be told to answer once more than it is
+/// asked.
+class TlsParrot {
+ public:
+  explicit TlsParrot(const Authority::Files& files) {
+    SSL_CTX_use_certificate_chain_file(context_.get(), files.cert.c_str());
+    SSL_CTX_use_PrivateKey_file(context_.get(), files.key.c_str(), SSL_FILETYPE_PEM);
+    const sockaddr_in address = testing::Loopback(port_);
+    EXPECT_EQ(::bind(listener_, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+    EXPECT_EQ(::listen(listener_, 16), 0);
+    thread_ = std::thread([this] {
+      for (int client = 0; (client = ::accept(listener_, nullptr, nullptr)) >= 0; ::close(client)) {
+        ++connections_;
+        Serve(client);
+      }
+    });
+  }
+  ~TlsParrot() {
+    ::shutdown(listener_, SHUT_RDWR);
+    thread_.join();
+    ::close(listener_);
+  }
+  std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+  /// How many clients have connected.
+  int connections() const { return connections_; }
+  /// Answers "2" to nothing, and returns when that has arrived.
+  void SayMore() {
+    more_ = true;
+    EXPECT_TRUE(testing::Eventually([this] { return !more_; }));
+  }
+
+ private:
+  void Serve(int client) {
+    const std::unique_ptr<SSL, void (*)(SSL*)> session(SSL_new(context_.get()), SSL_free);
+    SSL_set_fd(session.get(), client);
+    if (SSL_accept(session.get()) != 1) return;
+    const auto say = [&](const std::string& text) {
+      const std::string answer = "VA 1 c1 f1\r\n" + text + "\r\n";
+      SSL_write(session.get(), answer.data(), static_cast<int>(answer.size()));
+    };
+    for (std::array<char, 4096> said{};;) {
+      pollfd wait{.fd = client, .events = POLLIN, .revents = 0};
+      if (::poll(&wait, 1, /*timeout=*/5) > 0) {
+        if (SSL_read(session.get(), said.data(), said.size()) <= 0) return;
+        say("1");
+      } else if (more_) {
+        say("2");
+        // What is in the queue has not been acknowledged by the other side's system.
+        EXPECT_TRUE(testing::Eventually([&] {
+          int queued = 0;
+          return ::ioctl(client, SIOCOUTQ, &queued) == 0 && queued == 0;
+        }));
+        more_ = false;
+      }
+    }
+  }
+
+  const uint16_t port_ = testing::FreePort();
+  const int listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const std::unique_ptr<SSL_CTX, void (*)(SSL_CTX*)> context_{SSL_CTX_new(TLS_server_method()), SSL_CTX_free};
+  std::atomic<int> connections_{0};
+  std::atomic<bool> more_{false};
+  std::thread thread_;
+};
+
+TEST(CacheTls, ASecondAnswerIsNotTakenForThatOfTheNextRequest) {
+  const testing::TempDir dir;
+  Authority authority(dir.path(), "authority");
+  TlsParrot parrot(authority.Issue("cache"));
+  const ClientTls tls{.ca = authority.file(), .cert = {}, .key = {}, .server_name = {}};
+  const auto server = OpenMemcached({.address = parrot.address(),
+                                     .timeout = std::chrono::milliseconds(2000),
+                                     .user = {},
+                                     .password = {},
+                                     .tls = std::make_shared<TlsClient>(tls)});
+  for (int connection = 1; connection <= 3; ++connection) {
+    for (int i = 0; i < 3; ++i) {
+      const auto read = server->ReadGuard();
+      ASSERT_OK(read);
+      EXPECT_EQ(*read, "1") << "the answer that nobody had asked for";
+      EXPECT_EQ(parrot.connections(), connection) << "the tickets of TLS 1.3 are no reason to close";
+    }
+    parrot.SayMore();
+  }
+}
 
 TEST(TlsClientTest, FilesThatCannotBeUsedAreNamed) {
   const testing::TempDir dir;

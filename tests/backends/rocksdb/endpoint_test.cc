@@ -1,11 +1,9 @@
 #include "backends/rocksdb/units/endpoint.h"
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
 #include <atomic>
 #include <chrono>
-#include <csignal>
 #include <string>
 #include <thread>
 #include <vector>
@@ -18,28 +16,6 @@
 /// Migrations to and from this backend, beyond the suite that every backend passes.
 namespace kvstore::testing {
 namespace {
-
-/// While it lives, no file of this process can grow: a write that needs space fails, as on a full disk.
-class NoFileGrows {
- public:
-  NoFileGrows() {
-    EXPECT_EQ(::getrlimit(RLIMIT_FSIZE, &before_), 0);
-    rlimit none = before_;
-    none.rlim_cur = 0;
-    handler_ = ::signal(SIGXFSZ, SIG_IGN);
-    EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &none), 0);
-  }
-  ~NoFileGrows() {
-    EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &before_), 0);
-    ::signal(SIGXFSZ, handler_);
-  }
-  NoFileGrows(const NoFileGrows&) = delete;
-  NoFileGrows& operator=(const NoFileGrows&) = delete;
-
- private:
-  rlimit before_{};
-  void (*handler_)(int) = nullptr;
-};
 
 class RocksEndpointTest : public ::testing::Test {
  protected:

@@ -3,13 +3,17 @@
 
 #include <algorithm>
 #include <future>
+#include <memory>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "backend_api/outcome.h"
 #include "backend_api/prompt_scope.h"
+#include "backends/rocksdb/engine/change_log.h"
 #include "base/hash.h"
+#include "base/shift_clock.h"
 #include "tests/backend_suite/suite.h"
 #include "tests/backends/rocksdb/under_test.h"
 #include "tests/support/status_matchers.h"
@@ -22,11 +26,17 @@ namespace {
 class PromptWrites : public ::testing::Test {
  protected:
   void SetUp() override {
-    auto opened = OpenRocksDb(dir_.path(), {});
-    ASSERT_OK(opened);
-    backend_ = *std::move(opened);
+    Open({});
     ASSERT_OK(backend_->CreateDataset(spec_));
     rows_ = *backend_->OpenRows(spec_);
+  }
+  void TearDown() override { ShiftWallClock(0); }
+
+  /// Opens the store, which must not be open, with these datasets.
+  void Open(std::span<const DatasetSpec> known) {
+    auto opened = OpenRocksDb(dir_.path(), known);
+    ASSERT_OK(opened);
+    backend_ = *std::move(opened);
   }
 
   rocks::Engine& engine() { return backend_->engine(); }
@@ -139,6 +149,53 @@ TEST_F(PromptWrites, WhileRocksDbStopsWritesAPutWouldWait) {
   ASSERT_TRUE(engine().db().ContinueBackgroundWork().ok());
   ASSERT_OK(rows_->Put("r", {&cell, 1}, {}));
   EXPECT_EQ(Read(*rows_, "r", {.versions = 9}), "x@2=w x@1=v");
+}
+
+TEST_F(PromptWrites, AfterOneThatFailedThoseThatFollowWouldWait) {
+  const CellWrite cell{"x", "v", 1};
+  const PromptScope prompt;
+  {
+    const NoFileGrows full;
+    const absl::Status status = rows_->Put("r", {&cell, 1}, {}).status();
+    EXPECT_FALSE(status.ok());
+    EXPECT_FALSE(IsWouldWait(status)) << "it may be in the log";
+  }
+  // RocksDB refuses writes until one that may wait resumes it.
+  EXPECT_TRUE(IsWouldWait(rows_->Put("r", {&cell, 1}, {}).status()));
+}
+
+TEST_F(PromptWrites, TheTrimmerTrimsTheLogOfTheirChanges) {
+  const std::vector<DatasetSpec> known = {
+      spec_, {.name = "kept", .max_versions = 0, .keep_changes_ms = 60'000, .incarnation = 2}};
+  const DatasetSpec& kept = known[1];
+  ASSERT_OK(backend_->CreateDataset(kept));
+  const auto put = [&](uint64_t timestamp) {
+    const auto rows = *backend_->OpenRows(kept);
+    const PromptScope prompt;
+    ASSERT_OK(PutCell(*rows, "r", "x", "v", timestamp));
+  };
+  const auto log = [&] { return backend_->engine().FindFamily(kept.name)->gate.open_change_log(); };
+  const auto reopen = [&] {
+    rows_.reset();
+    backend_.reset();
+    Open(known);
+  };
+  const rocks::ChangePlace begin = log()->Newest();
+  put(1);
+  ShiftWallClock(2 * 60'000);
+  put(2);
+  {
+    const PromptScope prompt;
+    EXPECT_TRUE(IsWouldWait(log()->Trim()));
+  }
+  EXPECT_EQ(log()->Oldest(), begin) << "nothing was trimmed";
+  // The first write of a process trims.
+  reopen();
+  put(3);
+  backend_->engine().trimmer().Drain();
+  EXPECT_EQ(log()->Oldest().number, begin.number + 1);
+  reopen();
+  EXPECT_EQ(log()->Oldest().number, begin.number + 1) << "also on disk";
 }
 
 }  // namespace

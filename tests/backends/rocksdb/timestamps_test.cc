@@ -3,11 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <future>
 #include <map>
+#include <memory>
 #include <set>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "backend_api/prompt_scope.h"
 #include "kvstore_api/limits.h"
 #include "tests/support/random.h"
 #include "tests/support/status_matchers.h"
@@ -119,6 +123,29 @@ TEST_F(TimestampsTest, NoneIsGivenThatCouldNotBeKept) {
   EXPECT_THAT(timestamps_->Assign(1), testing::FailsWith(absl::StatusCode::kResourceExhausted, "no space"));
   fail_ = false;
   EXPECT_OK(timestamps_->Assign(1));
+}
+
+TEST_F(TimestampsTest, AThreadThatMustNotWaitDoesNotWaitForAStoreOfAnother) {
+  std::promise<void> storing;
+  std::promise<void> may_go_on;
+  bool is_first = true;
+  Timestamps timestamps(
+      {},
+      [&](size_t, uint64_t) {
+        if (std::exchange(is_first, false)) {
+          storing.set_value();
+          may_go_on.get_future().wait();
+        }
+        return absl::OkStatus();
+      },
+      [this] { return now_.load(); });
+  std::thread other([&] { EXPECT_OK(timestamps.Assign(1)); });
+  storing.get_future().wait();
+  const PromptScope prompt;
+  EXPECT_TRUE(IsWouldWait(timestamps.Assign(2).status()));
+  may_go_on.set_value();
+  other.join();
+  EXPECT_OK(timestamps.Assign(2));
 }
 
 TEST_F(TimestampsTest, TheRangeHasAnEnd) {
