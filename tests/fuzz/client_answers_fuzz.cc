@@ -26,7 +26,7 @@ using namespace kvstore;
 /// The answers made from one input, as they are needed.
 struct Script {
   Mutex mutex;
-  testing::Choices choices ABSL_GUARDED_BY(mutex){nullptr, 0};
+  kvstore::testing::Choices choices ABSL_GUARDED_BY(mutex){nullptr, 0};
 } script;
 
 class Answers final : public grpc::ServerGenericBidiReactor {
@@ -37,7 +37,7 @@ class Answers final : public grpc::ServerGenericBidiReactor {
     std::replace(name.begin(), name.end(), '/', '.');
     const auto* described = google::protobuf::DescriptorPool::generated_pool()->FindMethodByName(name);
     const MutexLock lock(script.mutex);
-    testing::Choices& choices = script.choices;
+    kvstore::testing::Choices& choices = script.choices;
     if (described == nullptr) {
       end_ = {grpc::StatusCode::UNIMPLEMENTED, "none"};
     } else if (described->name() == "GetServer") {
@@ -51,7 +51,7 @@ class Answers final : public grpc::ServerGenericBidiReactor {
             google::protobuf::MessageFactory::generated_factory()
                 ->GetPrototype(described->output_type())
                 ->New());
-        testing::Fill(*message, choices);
+        kvstore::testing::Fill(*message, choices);
         messages_.push_back(Bytes(message->SerializeAsString()));
       }
       // The client retries such an answer until its deadline, so it is given rarely, and never at the end.
@@ -266,7 +266,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   size_t which = 0;
   {
     const MutexLock lock(script.mutex);
-    script.choices = testing::Choices(data, size);
+    script.choices = kvstore::testing::Choices(data, size);
     which = script.choices.Below(kKinds);
   }
   const auto deadline = std::chrono::seconds(5);

@@ -13,7 +13,7 @@ using namespace kvstore;
 /// succeeded.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view line(reinterpret_cast<const char*>(data), size);
-  const std::string answer = json_api::Execute(testing::FuzzStore(), line);
+  const std::string answer = json_api::Execute(kvstore::testing::FuzzStore(), line);
   if (answer.find('\n') != std::string::npos) std::abort();
   const auto json = nlohmann::json::parse(answer, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object() || !json.contains("ok") || !json["ok"].is_boolean()) std::abort();

@@ -53,10 +53,10 @@ class Fuzzed {
       list << R"({"name": "ops", "sha256": ")" << server::TokenDigest("ops")
            << R"(", "rights": {"*": "admin"}}]})";
     }
-    ServerOptions options = testing::TestServerOptions();
+    ServerOptions options = kvstore::testing::TestServerOptions();
     options.tokens = dir_ / "tokens.json";
     options.slow_ms = 0;
-    served_ = std::make_unique<testing::Served>(options);
+    served_ = std::make_unique<kvstore::testing::Served>(options);
     channel_ = grpc::CreateChannel(served_->address(), grpc::InsecureChannelCredentials());
     const auto& pool = *google::protobuf::DescriptorPool::generated_pool();
     for (const char* service : {"kvstore.v1.KVStore", "kvstore.v1.Endpoints", "kvstore.v1.Reports"}) {
@@ -128,8 +128,8 @@ class Fuzzed {
     return queue_.Next(&tag, &ok) && ok;
   }
 
-  const testing::TempDir dir_;
-  std::unique_ptr<testing::Served> served_;
+  const kvstore::testing::TempDir dir_;
+  std::unique_ptr<kvstore::testing::Served> served_;
   std::shared_ptr<grpc::Channel> channel_;
   grpc::CompletionQueue queue_;
   std::vector<const MethodDescriptor*> methods_;
@@ -167,7 +167,7 @@ void Check(const MethodDescriptor& method, const Caller& caller, const grpc::Sta
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static auto& fuzzed = *new Fuzzed;
-  testing::Choices choices(data, size);
+  kvstore::testing::Choices choices(data, size);
   bool changes = false;
   for (int i = 0; i < kCalls && !choices.empty(); ++i) {
     const MethodDescriptor& method = fuzzed.method(choices.Below(fuzzed.methods()));
@@ -177,7 +177,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     while (messages.size() < count) {
       const std::unique_ptr<Message> message(
           google::protobuf::MessageFactory::generated_factory()->GetPrototype(method.input_type())->New());
-      testing::Fill(*message, choices);
+      kvstore::testing::Fill(*message, choices);
       messages.push_back(message->SerializeAsString());
     }
     const grpc::Status status = fuzzed.Make(method, caller, messages);

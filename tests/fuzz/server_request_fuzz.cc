@@ -22,7 +22,7 @@ void Unary(const std::string& bytes) {
   Request request;
   if (!request.ParseFromString(bytes)) return;
   Response response;
-  server::Handle(testing::FuzzStore(), request, response).IgnoreError();
+  server::Handle(kvstore::testing::FuzzStore(), request, response).IgnoreError();
   if (response.ByteSizeLong() > kMaxAnswer) std::abort();
 }
 
@@ -31,7 +31,7 @@ template <typename Request, typename Response, auto... arguments>
 void Stream(const std::string& bytes) {
   Request request;
   if (!request.ParseFromString(bytes)) return;
-  const auto produce = server::Produce(testing::FuzzStore(), request, arguments()...);
+  const auto produce = server::Produce(kvstore::testing::FuzzStore(), request, arguments()...);
   // Every stream ends: it has no more messages than entries that were asked for, or that are stored.
   for (int i = 0; i < 100'000; ++i) {
     Response response;
