@@ -160,6 +160,8 @@ TEST_F(FleetBackup, ASecondBackupSendsWhatHasChanged) {
 
 TEST_F(FleetBackup, TimesThatCannotBeRestoredAreTold) {
   const uint64_t before_ms = NextSecond();
+  FailsToRestore({"--shards", "0-1"}, "backups: there is no such folder");
+  fs::create_directory(fleet().folder() / "backups");
   FailsToRestore({"--shards", "0-1"}, "no pair that has a backup");
   const std::string id = BackUp();
   const std::string at = std::to_string(before_ms);

@@ -92,7 +92,8 @@ TEST_F(FleetFollow, ACommandDoesItUntilItIsStopped) {
   const pid_t process = ForkProgram(
       {KV_PROGRAM, "--config", file.string(), "backup", "follow", "--host", slave, "--http", "127.0.0.1:0"},
       out);
-  // It makes the first backup itself.
+  // It makes the first backup itself, and the folder for it.
+  ASSERT_TRUE(Eventually([] { return fs::exists(fleet().folder() / "backups"); }));
   const auto pairs = [] { return fleet().OkJson({"backup", "list", "--fleet"})["pairs"]; };
   ASSERT_TRUE(Eventually([&] { return pairs().size() == 1; }));
   NextSecond();
