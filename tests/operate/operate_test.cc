@@ -27,6 +27,15 @@ using ::testing::HasSubstr;
 
 class OperateTest : public ::testing::Test {
  protected:
+  /// Waits until the master has run for so long that it can be told from a restarted one: a server says when
+  /// it was started in whole seconds.
+  bool HasRunForLong() {
+    return Eventually([&] {
+      return fleet_.pair().a().Run(
+                 "SELECT variable_value >= 8 FROM information_schema.global_status WHERE "
+                 "variable_name = 'UPTIME'") == "1\n";
+    });
+  }
   /// Kills the master, and waits until each process takes it for dead.
   void KillAndAwaitSilence() {
     fleet_.pair().a().Kill();
@@ -132,12 +141,7 @@ TEST_F(OperateTest, AMasterThatWasRestartedTakesWritesAgain) {
   fleet_.SwitchOn();
   fleet_.StartTwo();
   EXPECT_TRUE(fleet_.Put(1));
-  // A server says when it was started in whole seconds.
-  EXPECT_TRUE(Eventually([&] {
-    return fleet_.pair().a().Run(
-               "SELECT variable_value >= 8 FROM information_schema.global_status WHERE "
-               "variable_name = 'UPTIME'") == "1\n";
-  }));
+  EXPECT_TRUE(HasRunForLong());
   fleet_.pair().a().Kill();
   fleet_.pair().a().Start();
   fleet_.AwaitEvent("act", "take writes again after its restart");
@@ -172,12 +176,7 @@ TEST_F(OperateTest, AMasterThatAPersonHasFencedAndStartedAgainAtOnceStaysFenced)
   fleet_.SwitchOn();
   fleet_.StartTwo();
   EXPECT_TRUE(fleet_.Put(1));
-  // A server says when it was started in whole seconds.
-  EXPECT_TRUE(Eventually([&] {
-    return fleet_.pair().a().Run(
-               "SELECT variable_value >= 8 FROM information_schema.global_status WHERE "
-               "variable_name = 'UPTIME'") == "1\n";
-  }));
+  EXPECT_TRUE(HasRunForLong());
   ASSERT_OK(shardops::Fence(fleet_.pair().fleet(), fleet_.pair().host_a()));
   fleet_.pair().a().Kill();
   fleet_.pair().a().Start();
