@@ -28,7 +28,9 @@ absl::StatusOr<std::string> TokenOfNow(KVStore& store, const std::string& datase
 /// most   RESOURCE_EXHAUSTED if more units have changed.
 ///
 /// Errors of the scan are those of KVStore::ReadChanges: OUT_OF_RANGE if the changes behind `since` are not
-/// kept any more.
+/// kept any more. While the store does not say until when all was told, because a master is silent or a write
+/// is open, the scan waits, as long as the deadline of the thread's CallScope allows. A column that has
+/// changed is in memory as a whole, with all of its versions.
 std::unique_ptr<ExportSource> OpenChanges(KVStore& store, const DatasetSpec& spec, std::string since,
                                           size_t most = kMaxChangedUnits);
 

@@ -12,7 +12,7 @@
 #include "absl/synchronization/notification.h"
 #include "backend_api/prompt_scope.h"
 #include "kvstore/v1/kvstore.grpc.pb.h"
-#include "tests/server/gated_servers.h"
+#include "tests/server/gated_stream.h"
 #include "tests/support/eventually.h"
 #include "tests/support/status_matchers.h"
 
@@ -21,26 +21,11 @@ namespace kvstore {
 namespace {
 
 using testing::Eventually;
-using testing::GatedServersTest;
+using testing::GatedStreamTest;
 using testing::Migrates;
 
-class PutsTogether : public GatedServersTest {
+class PutsTogether : public GatedStreamTest {
  protected:
-  void SetUp() override {
-    GatedServersTest::SetUp();
-    stub_ = v1::KVStore::NewStub(
-        grpc::CreateChannel(server_->addresses()[0], grpc::InsecureChannelCredentials()));
-    stream_ = stub_->Calls(&context_);
-  }
-  void TearDown() override {
-    if (stream_ == nullptr) return;
-    stream_->WritesDone();
-    v1::CallsResponse rest;
-    while (stream_->Read(&rest)) {
-    }
-    EXPECT_TRUE(stream_->Finish().ok());
-  }
-
   static v1::Call& AddPut(v1::CallsRequest& request, uint64_t number, const std::string& dataset,
                           const std::string& row, const std::string& value) {
     v1::Call& call = *request.add_calls();
@@ -60,19 +45,6 @@ class PutsTogether : public GatedServersTest {
     call.mutable_get_row()->set_dataset(dataset);
     call.mutable_get_row()->set_row(row);
   }
-  /// Reads so many answers, and returns them by the numbers of their calls.
-  std::map<uint64_t, v1::Answer> ReadAnswers(size_t count) {
-    std::map<uint64_t, v1::Answer> answers;
-    v1::CallsResponse response;
-    while (answers.size() < count && stream_->Read(&response)) {
-      for (const v1::Answer& answer : response.answers()) answers[answer.number()] = answer;
-    }
-    return answers;
-  }
-
-  grpc::ClientContext context_;
-  std::unique_ptr<v1::KVStore::Stub> stub_;
-  std::unique_ptr<grpc::ClientReaderWriter<v1::CallsRequest, v1::CallsResponse>> stream_;
 };
 
 TEST_F(PutsTogether, TheThreadThatReadsMakesThemInTheirOrderAndDoesNotWait) {

@@ -15,7 +15,7 @@
 #include "idgen/object_id.h"
 #include "kvstore/v1/kvstore.grpc.pb.h"
 #include "kvstore_api/call_scope.h"
-#include "tests/server/gated_servers.h"
+#include "tests/server/gated_stream.h"
 #include "tests/support/eventually.h"
 #include "tests/support/status_matchers.h"
 
@@ -27,6 +27,7 @@ namespace {
 using testing::Eventually;
 using testing::FailsWith;
 using testing::GatedServersTest;
+using testing::GatedStreamTest;
 using testing::Migrates;
 using testing::TestServerOptions;
 
@@ -375,21 +376,8 @@ TEST_F(GatedServersTest, AnImportThatIsTurnedAwayIsMadeAgain) {
 
 // ---- over a stream with others ----
 
-class GatedStreamTest : public GatedServersTest {
+class SuspendedOnStreamTest : public GatedStreamTest {
  protected:
-  void SetUp() override {
-    GatedServersTest::SetUp();
-    stub_ = v1::KVStore::NewStub(
-        grpc::CreateChannel(server_->addresses()[0], grpc::InsecureChannelCredentials()));
-    stream_ = stub_->Calls(&context_);
-  }
-  void TearDown() override {
-    stream_->WritesDone();
-    v1::CallsResponse response;
-    while (stream_->Read(&response)) {
-    }
-    EXPECT_TRUE(stream_->Finish().ok());
-  }
   static v1::Call& AddPut(v1::CallsRequest& request, const std::string& dataset, const std::string& row,
                           const std::string& value) {
     v1::Call& call = *request.add_calls();
@@ -400,21 +388,9 @@ class GatedStreamTest : public GatedServersTest {
     put.add_cells()->set_value(value);
     return call;
   }
-  std::map<uint64_t, v1::Answer> ReadAnswers(size_t count) {
-    std::map<uint64_t, v1::Answer> answers;
-    v1::CallsResponse response;
-    while (answers.size() < count && stream_->Read(&response)) {
-      for (const v1::Answer& answer : response.answers()) answers[answer.number()] = answer;
-    }
-    return answers;
-  }
-
-  std::unique_ptr<v1::KVStore::Stub> stub_;
-  grpc::ClientContext context_;
-  std::unique_ptr<grpc::ClientReaderWriter<v1::CallsRequest, v1::CallsResponse>> stream_;
 };
 
-TEST_F(GatedStreamTest, OneMessagesCallsOnOtherDatasetsAreAnsweredMeanwhile) {
+TEST_F(SuspendedOnStreamTest, OneMessagesCallsOnOtherDatasetsAreAnsweredMeanwhile) {
   gate_->Set(Migrates("migrating"));
   v1::CallsRequest request;
   std::vector<std::string> order;
@@ -447,7 +423,7 @@ TEST_F(GatedStreamTest, OneMessagesCallsOnOtherDatasetsAreAnsweredMeanwhile) {
   EXPECT_EQ(gate_->Done("migrating", "r"), order);
 }
 
-TEST_F(GatedStreamTest, ACallBehindOneThatIsHeldEndsAtItsDeadline) {
+TEST_F(SuspendedOnStreamTest, ACallBehindOneThatIsHeldEndsAtItsDeadline) {
   gate_->Set(Migrates("migrating"));
   v1::CallsRequest request;
   AddPut(request, "migrating", "r", "first");
