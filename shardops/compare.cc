@@ -7,8 +7,11 @@
 #include <map>
 #include <set>
 #include <span>
+#include <thread>
 
 #include "backends/mysql/driver/tables.h"
+#include "base/fail_point.h"
+#include "shardops/quoted.h"
 
 namespace kvstore::shardops {
 namespace {
@@ -18,6 +21,7 @@ using Sums = std::map<std::string, std::string>;
 
 /// How long the channel may take to reach the position at which both sides are compared.
 constexpr std::chrono::seconds kCatchUp{60};
+constexpr std::chrono::milliseconds kCommittedPoll{10};
 /// How many tables one statement checks. The comparison can be cancelled between two statements only.
 constexpr size_t kBatch = 16;
 
@@ -57,12 +61,49 @@ absl::StatusOr<Position> SnapshotPosition(HostAdmin& host) {
   });
 }
 
+/// Returns whether there are transactions in the source's log between the position of its snapshot and what
+/// the channel has applied.
+absl::StatusOr<bool> LacksTransactions(HostAdmin& source, const Position& snapshot, const Position& applied) {
+  if (applied <= snapshot) return false;
+  return source.WithConnection([&](mysql::Connection& connection) -> absl::StatusOr<bool> {
+    // A log also has events that belong to no transaction, such as those at the beginning of a file.
+    mysql::Rows rows = connection.Ask(
+        fmt::format("SELECT BINLOG_GTID_POS({}, {}) <=> BINLOG_GTID_POS({}, {})", Quoted(snapshot.file),
+                    snapshot.offset, Quoted(applied.file), applied.offset));
+    return rows.Next() && rows.Uint(1) == 0;
+  });
+}
+
+/// Begins a snapshot on the source that has all that the paused channel has applied, and returns its
+/// position. Without that the copy could have more than the source: a master sends a transaction to whoever
+/// replicates from it before it commits, since it waits for its slave's acknowledgement in between.
+absl::StatusOr<Position> BeginSourceSnapshot(HostAdmin& source, const Position& applied) {
+  const auto deadline = std::chrono::steady_clock::now() + kCatchUp;
+  for (;;) {
+    if (auto status = BeginSnapshot(source); !status.ok()) return status;
+    auto position = SnapshotPosition(source);
+    if (!position.ok()) return position;
+    const auto lacks = LacksTransactions(source, *position, applied);
+    if (!lacks.ok()) return lacks.status();
+    if (!*lacks) return position;
+    if (std::chrono::steady_clock::now() >= deadline) {
+      return absl::DeadlineExceededError(fmt::format(
+          "{}: has not committed in {} s what it had sent already: does its slave acknowledge? kv "
+          "shards status tells",
+          source.host().ToString(), kCatchUp.count()));
+    }
+    Reached("move.uncommitted");
+    std::this_thread::sleep_for(kCommittedPoll);
+  }
+}
+
 /// Begins snapshots on both sides that have the same position of the source's log.
 absl::Status BeginBoth(HostAdmin& source, HostAdmin& target, Channel& channel) {
   if (auto status = channel.Pause(); !status.ok()) return status;
   const auto both = [&]() -> absl::Status {
-    if (auto status = BeginSnapshot(source); !status.ok()) return status;
-    const auto position = SnapshotPosition(source);
+    const auto paused = channel.Read();
+    if (!paused.ok()) return paused.status();
+    const auto position = BeginSourceSnapshot(source, *paused ? (*paused)->applied : Position{});
     if (!position.ok()) return position.status();
     if (auto status = channel.ApplyUpTo(*position, kCatchUp); !status.ok()) return status;
     return BeginSnapshot(target);

@@ -17,8 +17,8 @@ namespace kvstore::shardops {
 ///           comparison ends with CANCELLED if it returns false.
 ///
 /// Returns the tables that differ or are on one side only, as "`db00001`.`pins`"; empty if all is the same.
-/// DEADLINE_EXCEEDED if the channel does not reach the source's position within a minute; DATA_LOSS if a
-/// table cannot be read.
+/// DEADLINE_EXCEEDED if the channel does not reach the source's position within a minute, or the source has
+/// not committed within one what it had sent to the channel; DATA_LOSS if a table cannot be read.
 absl::StatusOr<std::vector<std::string>> CompareCopies(HostAdmin& source, HostAdmin& target,
                                                        const Access& access,
                                                        const std::vector<std::string>& databases,

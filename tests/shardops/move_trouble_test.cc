@@ -71,6 +71,34 @@ TEST_F(MoveTest, WhatIsNotInOrderIsRefusedAndNothingChanges) {
   EXPECT_OK(MoveThere(kRows));
 }
 
+TEST_F(MoveTest, WhatTheSlaveHasNotAcknowledgedIsNoDifference) {
+  // The master sends a write to the channel before it commits it, and has to wait for its slave to do so.
+  bool told_apart = false;
+  std::thread writer;
+  SetFailPointHook([&](std::string_view name) {
+    if (name == "move.following" && !writer.joinable()) {
+      first_.b().Run("STOP SLAVE IO_THREAD");
+      writer = std::thread([&] {
+        first_.a().Run(
+            "SET SESSION binlog_format = ROW; INSERT INTO mod00000.events VALUES ('r', 'c', 1, 'v')");
+      });
+      EXPECT_TRUE(Eventually([&] {
+        return !first_.a().Run("SHOW STATUS LIKE 'Rpl_semi_sync_master_wait_sessions'").ends_with("\t0\n");
+      }));
+    } else if (name == "move.uncommitted" && !std::exchange(told_apart, true)) {
+      EXPECT_EQ(first_.a().Run("SELECT COUNT(*) FROM mod00000.events"), "0\n");
+      EXPECT_EQ(second_.a().Run("SELECT COUNT(*) FROM mod00000.events"), "1\n");
+      first_.b().Run("START SLAVE IO_THREAD");
+    }
+  });
+  EXPECT_OK(MoveThere(kRows));
+  SetFailPointHook(nullptr);
+  EXPECT_TRUE(told_apart);
+  first_.b().Run("START SLAVE IO_THREAD");
+  writer.join();
+  EXPECT_EQ(second_.a().Run("SELECT COUNT(*) FROM mod00000.events"), "1\n");
+}
+
 TEST_F(MoveTest, OneAtATime) {
   SetFailPointHook([&](std::string_view name) {
     if (name != "move.copied") return;
