@@ -82,22 +82,22 @@ void Aggregate::Add(int64_t time, const Number& value, bool keep_values) {
   values_->push_back(value);
 }
 
-void Aggregate::AddIntegers(std::span<const int64_t> values, int64_t last_time, bool sums_only) {
-  Int128 sum = 0;
-  for (const int64_t value : values) sum += value;
+void Aggregate::AddSum(uint64_t count, Int128 sum) {
   integers_ += sum;
-  if (sums_only) {
-    count_ += values.size();
-    return;
-  }
+  count_ += count;
+}
+
+void Aggregate::AddIntegers(std::span<const int64_t> values, int64_t last_time) {
+  Int128 sum = 0;
   int64_t least = values.front();
   int64_t greatest = values.front();
   for (const int64_t value : values) {
+    sum += value;
     least = std::min(least, value);
     greatest = std::max(greatest, value);
   }
   TakeBounds(Number::Integer(least), Number::Integer(greatest), Number::Integer(values.back()), last_time);
-  count_ += values.size();
+  AddSum(values.size(), sum);
 }
 
 absl::Status Aggregate::AddSketch(MetricKind kind, const std::string& sketch) {

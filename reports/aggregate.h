@@ -60,8 +60,10 @@ class Aggregate {
   /// The same for some integers, at least one, without keeping them.
   ///
   /// last_time  of the last one, which is the greatest of their times.
-  /// sums_only  nobody will ask for more than the count, the sum and the average.
-  void AddIntegers(std::span<const int64_t> values, int64_t last_time, bool sums_only);
+  void AddIntegers(std::span<const int64_t> values, int64_t last_time);
+  /// The same for integers of which only the sum is known: nobody will ask for more than the count, the sum
+  /// and the average.
+  void AddSum(uint64_t count, Int128 sum);
   /// An encoded sketch. DATA_LOSS if it does not decode.
   absl::Status AddSketch(MetricKind kind, const std::string& sketch);
   absl::Status Merge(Aggregate&& other);

@@ -95,17 +95,20 @@ class BitReader {
   template <typename Take>
   void ReadEach(int bits, size_t count, const Take& take) {
     const auto width = static_cast<uint64_t>(bits);
-    if (failed_ || (width > 0 && count > left() / width)) return Fail();
+    if (failed_ || (width > 0 && (count > left() || count * width > left()))) return Fail();
     size_t done = 0;
-    if (std::endian::native == std::endian::little && bits <= kBitsOfLoad && bytes_.size() >= 8) {
-      // As long as 8 bytes can be loaded they have the whole number, so that nothing else need be looked at.
+    if (std::endian::native == std::endian::little && bits > 0 && bits <= kBitsOfLoad && bytes_.size() >= 8) {
+      // As long as 8 bytes can be loaded they have as many whole numbers as kBitsOfLoad bits, so that nothing
+      // else need be looked at.
       const uint64_t last_start = (uint64_t{bytes_.size()} - 8) * 8 + 7;
       const uint64_t mask = (uint64_t{1} << bits) - 1;
+      const size_t of_load = kNumbersOfLoad[width];
       uint64_t at = at_;
-      for (; done < count && at <= last_start; ++done, at += width) {
+      for (; count - done >= of_load && at <= last_start; done += of_load, at += of_load * width) {
         uint64_t word = 0;
         std::memcpy(&word, bytes_.data() + at / 8, 8);
-        take((word >> (at % 8)) & mask);
+        word >>= at % 8;
+        for (size_t i = 0; i < of_load; ++i, word >>= bits) take(word & mask);
       }
       at_ = at;
     }
@@ -129,6 +132,11 @@ class BitReader {
   }
   /// How many bits are left.
   uint64_t left() const { return end_ - at_; }
+  /// Goes back to where so many bits were left, unless it has failed since. (A copy of the reader in its
+  /// place would make the processor wait until what it has just written can be read as a whole.)
+  void ReturnTo(uint64_t left) {
+    if (!failed_) at_ = end_ - left;
+  }
   bool failed() const { return failed_; }
   /// Marks the stream as one that does not decode; for decoders that find it out by other means.
   void Fail() {
@@ -139,6 +147,12 @@ class BitReader {
  private:
   /// A number of so many bits lies in 8 bytes, in whichever bit of the first one it begins.
   static constexpr int kBitsOfLoad = 57;
+  /// How many numbers of each number of bits do; a division takes as long as many of them.
+  static constexpr auto kNumbersOfLoad = [] {
+    std::array<uint8_t, kBitsOfLoad + 1> numbers{};
+    for (int bits = 1; bits <= kBitsOfLoad; ++bits) numbers[bits] = static_cast<uint8_t>(kBitsOfLoad / bits);
+    return numbers;
+  }();
 
   /// At most kBitsOfLoad bits, which are there.
   uint64_t ReadFew(int bits) {

@@ -285,12 +285,32 @@ void UnpackNumbers(BitReader& in, size_t count, std::vector<Number>& numbers) {
 }
 
 bool UnpackIntegers(BitReader& in, size_t count, std::vector<int64_t>& integers) {
-  BitReader next = in;
-  if (next.Read(kFormBits) != kIntegers) return false;
-  in = next;
+  if (in.Read(kFormBits) != kIntegers) return false;
   integers.resize(count);
   int64_t* to = integers.data();
   UnpackFrame(in, count, [&](int64_t value) { *to++ = value; });
+  return true;
+}
+
+bool SumIntegers(BitReader& in, size_t count, std::span<const StepRun> runs, std::vector<Int128>& sums) {
+  if (in.Read(kFormBits) != kIntegers) return false;
+  const int64_t base = UnZigZag(in.ReadSized());
+  const int width = count == 1 ? 0 : ReadWidth(in);
+  if (width + BitWidth(count) > 64) return false;
+  sums.clear();
+  size_t at = 0;
+  const auto skip_to = [&](size_t index) {
+    in.Skip(uint64_t{index - at} * static_cast<uint64_t>(width));
+    at = index;
+  };
+  for (const StepRun& run : runs) {
+    skip_to(run.begin);
+    uint64_t above = 0;
+    if (width > 0) in.ReadEach(width, run.end - run.begin, [&](uint64_t number) { above += number; });
+    at = run.end;
+    sums.push_back(Int128{base} * (run.end - run.begin) + above);
+  }
+  skip_to(count);
   return true;
 }
 

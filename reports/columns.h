@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "reports/bits.h"
+#include "reports/exact_sum.h"
 #include "reports/number.h"
+#include "reports/steps.h"
 
 /// The times and the values of one series, packed. Stored: never change without a new chunk version.
 namespace kvstore::reports {
@@ -30,9 +32,12 @@ void UnpackTimes(BitReader& in, size_t count, std::vector<uint64_t>& times);
 void PackNumbers(BitWriter& out, std::span<const Number> numbers);
 /// Reads `count` (at least 1) of them into `numbers`. What does not decode makes `in` fail.
 void UnpackNumbers(BitReader& in, size_t count, std::vector<Number>& numbers);
-/// Reads them if they are integers that were packed as a frame (form 0), as most are. False, and nothing was
-/// read, if they were packed in another form.
+/// Reads them if they are integers that were packed as a frame (form 0), as most are. False if they were
+/// packed in another form; then the caller has `in` return to where it was.
 bool UnpackIntegers(BitReader& in, size_t count, std::vector<int64_t>& integers);
+/// The same, but gives only their sums, one for each run; the runs ascend and do not overlap. Also false if a
+/// number takes so many bits that the sums of what they have above the least one could pass 64 bits.
+bool SumIntegers(BitReader& in, size_t count, std::span<const StepRun> runs, std::vector<Int128>& sums);
 /// Passes over `count` of them without decoding each.
 void SkipNumbers(BitReader& in, size_t count);
 

@@ -80,7 +80,7 @@ absl::StatusOr<FilterSet> FilterSet::Make(const Metadata& metadata, const Report
 }
 
 std::vector<uint32_t> FilterSet::KeysUsed() const {
-  std::vector<uint32_t> keys = group_keys_;
+  std::vector<uint32_t> keys(group_keys_.begin(), group_keys_.end());
   for (const KeyIndex& index : indexes_) keys.push_back(index.key);
   return keys;
 }
@@ -124,7 +124,7 @@ void FilterSet::IndexFilters() {
   }
 }
 
-void FilterSet::Match(std::span<const uint32_t> segments, std::vector<uint32_t>& matched) const {
+void FilterSet::Match(std::span<const uint32_t> segments, NumberList& matched) const {
   const size_t words = (filters_.size() + 63) / 64;
   for (size_t word = 0; word < words; ++word) {
     const size_t last = filters_.size() - word * 64;
@@ -139,7 +139,7 @@ void FilterSet::Match(std::span<const uint32_t> segments, std::vector<uint32_t>&
   }
 }
 
-void FilterSet::Group(std::span<const uint32_t> segments, std::vector<uint32_t>& group) const {
+void FilterSet::Group(std::span<const uint32_t> segments, NumberList& group) const {
   group.clear();
   for (const uint32_t key : group_keys_) group.push_back(segments[key]);
 }

@@ -6,12 +6,16 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
 #include "reports/chunk_types.h"
 #include "reports/metadata.h"
 #include "reports/query.h"
 
 namespace kvstore::reports {
+
+/// A few numbers, which lie in the object that has them.
+using NumberList = absl::InlinedVector<uint32_t, 8>;
 
 /// The filters of a query, with the IDs of their values, and the keys that it groups by. Thread-safe once
 /// made.
@@ -22,7 +26,7 @@ class FilterSet {
 
   size_t size() const { return filters_.size(); }
   /// The numbers of the keys of group_by.
-  const std::vector<uint32_t>& group_keys() const { return group_keys_; }
+  std::span<const uint32_t> group_keys() const { return {group_keys_.data(), group_keys_.size()}; }
 
   /// The numbers of the keys that a filter looks at, or that series are grouped by; in any order.
   std::vector<uint32_t> KeysUsed() const;
@@ -30,9 +34,9 @@ class FilterSet {
   /// Whether any filter may match a series of a chunk with this directory.
   bool MayMatch(const ChunkDirectory& directory) const;
   /// Appends the indexes of the filters that a series matches.
-  void Match(std::span<const uint32_t> segments, std::vector<uint32_t>& matched) const;
+  void Match(std::span<const uint32_t> segments, NumberList& matched) const;
   /// The IDs of a series by which it is grouped.
-  void Group(std::span<const uint32_t> segments, std::vector<uint32_t>& group) const;
+  void Group(std::span<const uint32_t> segments, NumberList& group) const;
 
  private:
   struct KeyFilter {
@@ -51,7 +55,7 @@ class FilterSet {
 
   std::vector<Filter> filters_;
   std::vector<KeyIndex> indexes_;  // of the keys that any filter looks at
-  std::vector<uint32_t> group_keys_;
+  NumberList group_keys_;
 };
 
 }  // namespace kvstore::reports

@@ -50,10 +50,12 @@ absl::Status Group::Merge(Group&& other) {
   return whole_.Merge(std::move(other.whole_));
 }
 
-absl::StatusOr<Group*> GroupTable::Find(uint32_t filter, const std::vector<uint32_t>& segments) {
-  if (last_ != nullptr && last_key_.filter == filter && last_key_.segments == segments) return last_;
+absl::StatusOr<Group*> GroupTable::Find(uint32_t filter, std::span<const uint32_t> segments) {
+  if (last_ != nullptr && last_key_.filter == filter && std::ranges::equal(last_key_.segments, segments)) {
+    return last_;
+  }
   last_key_.filter = filter;
-  last_key_.segments = segments;
+  last_key_.segments.assign(segments.begin(), segments.end());
   auto found = groups_.find(last_key_);
   if (found == groups_.end()) {
     last_ = nullptr;
@@ -72,7 +74,7 @@ absl::Status GroupTable::Look(size_t additions) {
   return CheckCall();
 }
 
-absl::Status GroupTable::Add(std::span<const uint32_t> filters, const std::vector<uint32_t>& group,
+absl::Status GroupTable::Add(std::span<const uint32_t> filters, std::span<const uint32_t> group,
                              MetricKind kind, const SeriesPoints& points, TimeSpan span) {
   const auto& times = points.times;
   const auto begin =
@@ -113,18 +115,17 @@ absl::Status GroupTable::TakeMemory(const Group& group, size_t cells_before, siz
   return bytes == 0 ? absl::OkStatus() : use_->TakeMemory(bytes);
 }
 
-absl::Status GroupTable::AddIntegers(std::span<const uint32_t> filters, const std::vector<uint32_t>& group,
-                                     std::span<const StepRun> runs, std::span<const int64_t> times,
-                                     std::span<const int64_t> integers) {
+template <typename AddRun>
+absl::Status GroupTable::AddRuns(std::span<const uint32_t> filters, std::span<const uint32_t> group,
+                                 std::span<const StepRun> runs, const AddRun& add) {
   if (runs.empty()) return absl::OkStatus();
   for (const uint32_t filter : filters) {
     KV_ASSIGN_OR_RETURN(Group* const found, Find(filter, group));
     KV_RETURN_IF_ERROR(Look(runs.back().end - runs.front().begin));
     const size_t cells_before = found->cells();
-    for (const StepRun& run : runs) {
-      const auto values = integers.subspan(run.begin, run.end - run.begin);
-      found->At(run.step).AddIntegers(values, times[run.end - 1], keep_.sums_only);
-      if (keep_.whole) found->whole().AddIntegers(values, times[run.end - 1], keep_.sums_only);
+    for (size_t run = 0; run < runs.size(); ++run) {
+      add(found->At(runs[run].step), run);
+      if (keep_.whole) add(found->whole(), run);
     }
     if (found->cells() == cells_before) continue;
     KV_RETURN_IF_ERROR(use_->TakeMemory((found->cells() - cells_before) * sizeof(Aggregate)));
@@ -132,7 +133,23 @@ absl::Status GroupTable::AddIntegers(std::span<const uint32_t> filters, const st
   return absl::OkStatus();
 }
 
-absl::Status GroupTable::AddSummaries(std::span<const uint32_t> filters, const std::vector<uint32_t>& group,
+absl::Status GroupTable::AddIntegers(std::span<const uint32_t> filters, std::span<const uint32_t> group,
+                                     std::span<const StepRun> runs, std::span<const int64_t> times,
+                                     std::span<const int64_t> integers) {
+  return AddRuns(filters, group, runs, [&](Aggregate& to, size_t run) {
+    const size_t begin = runs[run].begin;
+    const size_t end = runs[run].end;
+    to.AddIntegers(integers.subspan(begin, end - begin), times[end - 1]);
+  });
+}
+
+absl::Status GroupTable::AddSums(std::span<const uint32_t> filters, std::span<const uint32_t> group,
+                                 std::span<const StepRun> runs, std::span<const Int128> sums) {
+  return AddRuns(filters, group, runs,
+                 [&](Aggregate& to, size_t run) { to.AddSum(runs[run].end - runs[run].begin, sums[run]); });
+}
+
+absl::Status GroupTable::AddSummaries(std::span<const uint32_t> filters, std::span<const uint32_t> group,
                                       std::span<const int64_t> times, std::span<const Summary> summaries,
                                       TimeSpan span) {
   const auto begin =

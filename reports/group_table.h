@@ -72,33 +72,42 @@ class GroupTable {
   GroupTable& operator=(GroupTable&&) = default;
 
   /// Adds the points of a series that lie in [from, to) to the groups of all filters that it matches.
-  absl::Status Add(std::span<const uint32_t> filters, const std::vector<uint32_t>& group, MetricKind kind,
+  absl::Status Add(std::span<const uint32_t> filters, std::span<const uint32_t> group, MetricKind kind,
                    const SeriesPoints& points, TimeSpan span);
   /// The same for a series whose points are integers, of a table that keeps no values.
   ///
   /// runs      of the times, as StepGrid::Divide finds them.
   /// integers  one for each time.
-  absl::Status AddIntegers(std::span<const uint32_t> filters, const std::vector<uint32_t>& group,
+  absl::Status AddIntegers(std::span<const uint32_t> filters, std::span<const uint32_t> group,
                            std::span<const StepRun> runs, std::span<const int64_t> times,
                            std::span<const int64_t> integers);
+  /// The same for a table that keeps sums only, with the sum of each run.
+  absl::Status AddSums(std::span<const uint32_t> filters, std::span<const uint32_t> group,
+                       std::span<const StepRun> runs, std::span<const Int128> sums);
   /// The same for values of a series that were summed before, over stretches of time that each lie in one
   /// step of the grid and wholly in or outside of [from, to).
   ///
   /// times  the starts of these, ascending.
-  absl::Status AddSummaries(std::span<const uint32_t> filters, const std::vector<uint32_t>& group,
+  absl::Status AddSummaries(std::span<const uint32_t> filters, std::span<const uint32_t> group,
                             std::span<const int64_t> times, std::span<const Summary> summaries,
                             TimeSpan span);
   absl::Status Merge(GroupTable&& other);
   const Groups& groups() const { return groups_; }
   const StepGrid& grid() const { return *grid_; }
   bool keeps_values() const { return keep_.values || keep_.whole_values; }
+  bool keeps_sums_only() const { return keep_.sums_only; }
 
  private:
   /// Finds a group, or begins it.
-  absl::StatusOr<Group*> Find(uint32_t filter, const std::vector<uint32_t>& segments);
+  absl::StatusOr<Group*> Find(uint32_t filter, std::span<const uint32_t> segments);
   /// Counts what a group has taken since it had so many cells and its whole so much memory, beside what cells
   /// have outside of themselves.
   absl::Status TakeMemory(const Group& group, size_t cells_before, size_t whole_before, size_t outside);
+  /// Adds runs of times to the groups of all filters that a series matches: `add` is given an aggregate and
+  /// the index of a run.
+  template <typename AddRun>
+  absl::Status AddRuns(std::span<const uint32_t> filters, std::span<const uint32_t> group,
+                       std::span<const StepRun> runs, const AddRun& add);
   /// Looks now and then at whether the call is over: a series may have many points, and match many filters.
   absl::Status Look(size_t additions);
 

@@ -142,13 +142,20 @@ absl::Status SaltScan::TakeSeries(RowMerge& merge) {
 
 absl::StatusOr<bool> SaltScan::TakeIntegers(SeriesReader& reader) {
   if (table_.keeps_values()) return false;
-  KV_ASSIGN_OR_RETURN(const bool read, reader.ReadIntegers(integers_));
-  if (!read) return false;
   if (runs_of_ != &reader || runs_number_ != reader.times_number()) {
     table_.grid().Divide(reader.times(), span_.from, span_.to, runs_);
     runs_of_ = &reader;
     runs_number_ = reader.times_number();
   }
+  if (table_.keeps_sums_only()) {
+    KV_ASSIGN_OR_RETURN(const bool summed, reader.ReadSums(runs_, sums_));
+    if (summed) {
+      KV_RETURN_IF_ERROR(table_.AddSums(matched_, group_, runs_, sums_));
+      return true;
+    }
+  }
+  KV_ASSIGN_OR_RETURN(const bool read, reader.ReadIntegers(integers_));
+  if (!read) return false;
   KV_RETURN_IF_ERROR(table_.AddIntegers(matched_, group_, runs_, reader.times(), integers_));
   return true;
 }

@@ -32,7 +32,10 @@ GroupTable::Keep KeepsOf(const Query& query);
 
 /// Reads one salt of a metric in a span of time, or its roll-ups, once for all filters. Externally
 /// synchronised; what it is made with must outlive it.
-class SaltScan {
+///
+/// Scans of several threads lie side by side, and what they all read of a query is not far. What a scan
+/// writes for each series is in cache lines of its own, or the threads would take these from each other.
+class alignas(64) SaltScan {
  public:
   SaltScan(const ScanContext& context, const Metric& metric, const RollupPlan& plan, const StepGrid& grid,
            TimeSpan span);
@@ -70,12 +73,13 @@ class SaltScan {
   GroupTable table_;
   QueryCost cost_;
   std::vector<std::string> missing_;
-  std::vector<uint32_t> matched_;
-  std::vector<uint32_t> group_;
+  NumberList matched_;
+  NumberList group_;
   uint64_t row_memory_ = 0;  // that the row in work takes
   SeriesPoints points_;
   SeriesSummary summary_;
   std::vector<int64_t> integers_;
+  std::vector<Int128> sums_;
   std::vector<StepRun> runs_;  // of the times that runs_of_ had
   const SeriesReader* runs_of_ = nullptr;
   uint64_t runs_number_ = 0;  // its times_number then

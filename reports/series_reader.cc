@@ -22,12 +22,13 @@ absl::StatusOr<std::unique_ptr<SeriesReader>> SeriesReader::Make(const Chunk& ch
 
 SeriesReader::SeriesReader(const Chunk& chunk, uint32_t keys)
     : directory_(chunk.directory()),
+      has_numbers_(directory_.kind == MetricKind::kValue),
+      writes_(directory_.writes),
       bits_(""),
       sketches_(""),
-      positions_(directory_.segment_values.size(), 0),
       segments_(keys, 0) {
   for (const auto& values : directory_.segment_values) {
-    widths_.push_back(values.empty() ? 0 : BitWidth(values.size() - 1));
+    keys_.push_back({.values = values, .width = values.empty() ? 0 : BitWidth(values.size() - 1)});
   }
 }
 
@@ -53,13 +54,13 @@ absl::StatusOr<bool> SeriesReader::Next() {
 bool SeriesReader::ReadSegments() {
   // Merges rely on the order: the first position that differs from the one before is greater.
   bool greater = series_ == 0;
-  for (size_t key = 0; key < positions_.size(); ++key) {
-    const uint64_t at = bits_.Read(widths_[key]);
-    const auto& values = directory_.segment_values[key];
-    if (at >= values.size() || (!greater && at < positions_[key])) return false;
-    greater = greater || at > positions_[key];
-    positions_[key] = static_cast<uint32_t>(at);
-    segments_[key] = values[at];
+  for (size_t i = 0; i < keys_.size(); ++i) {
+    Key& key = keys_[i];
+    const uint64_t at = bits_.Read(key.width);
+    if (at >= key.values.size() || (!greater && at < key.position)) return false;
+    greater = greater || at > key.position;
+    key.position = static_cast<uint32_t>(at);
+    segments_[i] = key.values[at];
   }
   return greater && !bits_.failed();
 }
@@ -86,12 +87,12 @@ absl::Status SeriesReader::Read(SeriesPoints& points) {
   unread_ = false;
   const size_t count = times_.size();
   points.times = times_;
-  if (directory_.writes == ChunkDirectory::Writes::kBoth) {
+  if (writes_ == ChunkDirectory::Writes::kBoth) {
     for (size_t i = 0; i < count; ++i) points.adds.push_back(static_cast<uint8_t>(bits_.Read(1)));
   } else {
-    points.adds.assign(count, directory_.writes == ChunkDirectory::Writes::kAdd ? 1 : 0);
+    points.adds.assign(count, writes_ == ChunkDirectory::Writes::kAdd ? 1 : 0);
   }
-  if (directory_.kind == MetricKind::kValue) {
+  if (has_numbers_) {
     UnpackNumbers(bits_, count, points.numbers);
   } else {
     for (size_t i = 0; i < count && !sketches_.failed(); ++i) {
@@ -102,22 +103,33 @@ absl::Status SeriesReader::Read(SeriesPoints& points) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<bool> SeriesReader::ReadIntegers(std::vector<int64_t>& integers) {
-  if (directory_.kind != MetricKind::kValue) return false;
-  BitReader bits = bits_;
-  if (directory_.writes == ChunkDirectory::Writes::kBoth) bits.Skip(times_.size());
-  if (!UnpackIntegers(bits, times_.size(), integers)) return false;
-  if (bits.failed()) return Damaged();
-  bits_ = bits;
+template <typename Unpack>
+absl::StatusOr<bool> SeriesReader::ReadBy(const Unpack& unpack) {
+  if (!has_numbers_) return false;
+  const uint64_t left = bits_.left();
+  if (writes_ == ChunkDirectory::Writes::kBoth) bits_.Skip(times_.size());
+  if (!unpack(bits_)) {
+    bits_.ReturnTo(left);
+    return false;
+  }
+  if (bits_.failed()) return Damaged();
   unread_ = false;
   return true;
+}
+
+absl::StatusOr<bool> SeriesReader::ReadIntegers(std::vector<int64_t>& integers) {
+  return ReadBy([&](BitReader& bits) { return UnpackIntegers(bits, times_.size(), integers); });
+}
+
+absl::StatusOr<bool> SeriesReader::ReadSums(std::span<const StepRun> runs, std::vector<Int128>& sums) {
+  return ReadBy([&](BitReader& bits) { return SumIntegers(bits, times_.size(), runs, sums); });
 }
 
 void SeriesReader::SkipValues() {
   unread_ = false;
   const size_t count = times_.size();
-  if (directory_.writes == ChunkDirectory::Writes::kBoth) bits_.Skip(count);
-  if (directory_.kind == MetricKind::kValue) {
+  if (writes_ == ChunkDirectory::Writes::kBoth) bits_.Skip(count);
+  if (has_numbers_) {
     SkipNumbers(bits_, count);
   } else {
     for (size_t i = 0; i < count; ++i) sketches_.Bytes(sketches_.Varint());

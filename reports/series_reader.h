@@ -7,16 +7,22 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
 #include "reports/bits.h"
 #include "reports/chunk.h"
+#include "reports/exact_sum.h"
+#include "reports/steps.h"
 #include "reports/varint.h"
 
 namespace kvstore::reports {
 
 /// Walks the series of a chunk in the order of their segments. Externally synchronised; neither copied nor
 /// moved.
-class SeriesReader {
+///
+/// What it looks at for each series lies in itself, in cache lines of its own: small pieces of the heap are
+/// neighbours of those that other threads write.
+class alignas(64) SeriesReader {
  public:
   /// `keys` is how many segment keys the report has by now: a chunk that was written before the last ones
   /// were added has the ID 0, their default, for them. The chunk must outlive the reader.
@@ -28,7 +34,7 @@ class SeriesReader {
   /// end. DATA_LOSS if the chunk does not decode, also when its end is found to be wrong.
   absl::StatusOr<bool> Next();
   /// The IDs of the series that Next has found, one for each key.
-  std::span<const uint32_t> segments() const { return segments_; }
+  std::span<const uint32_t> segments() const { return {segments_.data(), segments_.size()}; }
   /// The times of its points, ms, ascending strictly.
   const std::vector<int64_t>& times() const { return times_; }
   /// Changes whenever times() does: most series have the times of the one before, so that what was made of
@@ -39,6 +45,8 @@ class SeriesReader {
   /// Reads the values of its points alone, in place of Read. False, and nothing was read, if they are not
   /// integers, or some that only Read unpacks. DATA_LOSS as Next.
   absl::StatusOr<bool> ReadIntegers(std::vector<int64_t>& integers);
+  /// Reads only their sums over runs of times(), in place of Read; false as ReadIntegers. DATA_LOSS as Next.
+  absl::StatusOr<bool> ReadSums(std::span<const StepRun> runs, std::vector<Int128>& sums);
 
  private:
   SeriesReader(const Chunk& chunk, uint32_t keys);
@@ -46,14 +54,25 @@ class SeriesReader {
   bool ReadSegments();
   bool ReadTimes();
   void SkipValues();
+  /// Reads the values by a function of BitReader&, which says whether it can.
+  template <typename Unpack>
+  absl::StatusOr<bool> ReadBy(const Unpack& unpack);
+
+  /// A segment key that the chunk has.
+  struct Key {
+    std::span<const uint32_t> values;  // the list of the directory
+    int width = 0;                     // of a position in it, in bits
+    uint32_t position = 0;             // of the series
+  };
 
   const ChunkDirectory& directory_;
+  const bool has_numbers_;  // not sketches
+  const ChunkDirectory::Writes writes_;
   std::string room_;  // what the body is decompressed into
   BitReader bits_;
   ByteReader sketches_;
-  std::vector<int> widths_;          // of the positions, for each key that the chunk has
-  std::vector<uint32_t> positions_;  // of the segments, in the lists of the directory
-  std::vector<uint32_t> segments_;
+  absl::InlinedVector<Key, 8> keys_;
+  absl::InlinedVector<uint32_t, 8> segments_;
   std::vector<uint64_t> units_;  // where times are unpacked, in units from the chunk's first
   std::vector<int64_t> times_;
   uint64_t times_number_ = 0;  // how many lists of times were unpacked

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -51,7 +52,9 @@ void ComesBack(const std::vector<Number>& numbers) {
     EXPECT_EQ(alone.Read(3), 0b101u);
     EXPECT_FALSE(alone.failed());
   } else {
-    EXPECT_EQ(alone.left(), bytes.size() * 8) << "what is not taken is left there";
+    alone.ReturnTo(bytes.size() * 8);
+    UnpackNumbers(alone, numbers.size(), back);
+    EXPECT_EQ(back, numbers) << "what is not taken can be read otherwise";
   }
 }
 
@@ -210,6 +213,52 @@ TEST(Columns, IntegersOfAFrameAreReadAlone) {
   EXPECT_FALSE(reads({Number::Integer(5), Number::Real(0.5)}));
 }
 
+TEST(Columns, SumsAreThoseOfTheNumbers) {
+  Random random(testing::Seed("sums of columns"));
+  std::vector<Int128> sums;
+  int too_wide = 0;
+  for (int round = 0; round < 2'000; ++round) {
+    const size_t count = 1 + random.Below(300);
+    const uint64_t shift = random.Below(64);
+    const auto far = static_cast<int64_t>(random.Next()) >> random.Below(64);
+    std::vector<Number> numbers;
+    for (size_t i = 0; i < count; ++i) {
+      const auto near = static_cast<int64_t>(random.Next() >> shift);
+      numbers.push_back(Number::Integer(random.OneIn(50) ? far : near));
+    }
+    std::vector<StepRun> runs;
+    for (size_t at = random.Below(3); at < count; at += random.Below(3)) {
+      const size_t end = at + 1 + random.Below(std::min<size_t>(count - at, 1 + random.Below(200)));
+      runs.push_back({.step = runs.size(), .begin = at, .end = end});
+      at = end;
+    }
+    BitWriter out;
+    out.Write(0b10, 2);
+    PackNumbers(out, numbers);
+    out.Write(0b101, 3);
+    const std::string bytes = std::move(out).Finish();
+    BitReader in(bytes);
+    in.Skip(2);
+    std::vector<int64_t> integers;
+    const bool unpacked = UnpackIntegers(in, count, integers);
+    in.ReturnTo(bytes.size() * 8 - 2);
+    if (!SumIntegers(in, count, runs, sums)) {
+      too_wide += unpacked ? 1 : 0;
+      continue;
+    }
+    ASSERT_TRUE(unpacked);
+    EXPECT_EQ(in.Read(3), 0b101u);
+    EXPECT_FALSE(in.failed());
+    ASSERT_EQ(sums.size(), runs.size());
+    for (size_t run = 0; run < runs.size(); ++run) {
+      Int128 sum = 0;
+      for (size_t i = runs[run].begin; i < runs[run].end; ++i) sum += integers[i];
+      EXPECT_TRUE(sums[run] == sum) << "run " << run << " of round " << round;
+    }
+  }
+  EXPECT_GT(too_wide, 0);
+}
+
 TEST(Columns, RandomNumbersComeBack) {
   Random random(testing::Seed("numbers"));
   for (int round = 0; round < 500; ++round) {
@@ -250,6 +299,14 @@ TEST(Columns, HostileBytesNeverReadBeyondTheEnd) {
       EXPECT_EQ(alone.failed(), reading.failed());
       EXPECT_EQ(alone.left(), reading.left());
       for (size_t i = 0; i < count && !reading.failed(); ++i) EXPECT_EQ(integers[i], numbers[i].integer());
+    }
+    BitReader summing(bytes);
+    const StepRun runs[] = {{.step = 0, .begin = 0, .end = count / 2},
+                            {.step = 1, .begin = count / 2, .end = count}};
+    std::vector<Int128> sums;
+    if (SumIntegers(summing, count, runs, sums)) {
+      EXPECT_EQ(summing.failed(), reading.failed());
+      EXPECT_EQ(summing.left(), reading.left());
     }
     BitReader timing(bytes);
     UnpackTimes(timing, count, times);

@@ -15,12 +15,15 @@ namespace {
 using kvstore::testing::FailsWith;
 using kvstore::testing::Random;
 
+using Kind = Function::Kind;
+
+constexpr Kind kAll[] = {Kind::kSum, Kind::kCount, Kind::kAvg, Kind::kMin, Kind::kMax, Kind::kLast};
+
 /// What a table says of a series: the result of each function for each step of each group.
-std::vector<std::optional<Number>> ResultsOf(const GroupTable& table) {
-  using Kind = Function::Kind;
+std::vector<std::optional<Number>> ResultsOf(const GroupTable& table, std::span<const Kind> kinds = kAll) {
   std::vector<std::optional<Number>> results;
   for (const auto& [key, group] : table.groups()) {
-    for (const Kind kind : {Kind::kSum, Kind::kCount, Kind::kAvg, Kind::kMin, Kind::kMax, Kind::kLast}) {
+    for (const Kind kind : kinds) {
       for (size_t step = 0; step < group.steps(); ++step) {
         const Aggregate* const cell = group.Find(step);
         results.push_back(cell == nullptr ? std::nullopt : cell->Result({kind}).value_or(std::nullopt));
@@ -31,18 +34,18 @@ std::vector<std::optional<Number>> ResultsOf(const GroupTable& table) {
   return results;
 }
 
-/// Two tables of one grid, of which one gets series as points and the other as integers.
+/// Three tables of one grid, of which one gets series as points, one as integers and one as sums.
 class GroupTableTest : public ::testing::Test {
  protected:
   GroupTableTest() {
-    for (QueryUse* const use : {&points_use_, &integers_use_}) {
+    for (QueryUse* const use : {&points_use_, &integers_use_, &sums_use_}) {
       use->max_groups = 1'000;
       use->max_memory_bytes = 100'000'000;
     }
   }
 
-  void AddToBoth(std::span<const uint32_t> filters, const std::vector<uint32_t>& group,
-                 const SeriesPoints& points, TimeSpan span) {
+  void AddToAll(std::span<const uint32_t> filters, const std::vector<uint32_t>& group,
+                const SeriesPoints& points, TimeSpan span) {
     ASSERT_OK(by_points_.Add(filters, group, MetricKind::kValue, points, span));
     std::vector<int64_t> integers;
     for (const Number& number : points.numbers) {
@@ -51,18 +54,27 @@ class GroupTableTest : public ::testing::Test {
     // A series with real numbers is added as points to either.
     if (integers.size() < points.size()) {
       ASSERT_OK(by_integers_.Add(filters, group, MetricKind::kValue, points, span));
+      ASSERT_OK(by_sums_.Add(filters, group, MetricKind::kValue, points, span));
       return;
     }
     std::vector<StepRun> runs;
     grid_.Divide(points.times, span.from, span.to, runs);
     ASSERT_OK(by_integers_.AddIntegers(filters, group, runs, points.times, integers));
+    std::vector<Int128> sums;
+    for (const StepRun& run : runs) {
+      Int128& sum = sums.emplace_back(0);
+      for (size_t i = run.begin; i < run.end; ++i) sum += integers[i];
+    }
+    ASSERT_OK(by_sums_.AddSums(filters, group, runs, sums));
   }
 
   const StepGrid grid_ = *StepGrid::Make({Step::Unit::kMilliseconds, 10}, absl::UTCTimeZone(), 0, 100, 100);
   QueryUse points_use_;
   QueryUse integers_use_;
+  QueryUse sums_use_;
   GroupTable by_points_{grid_, {.whole = true}, points_use_};
   GroupTable by_integers_{grid_, {.whole = true}, integers_use_};
+  GroupTable by_sums_{grid_, {.whole = true, .sums_only = true}, sums_use_};
 };
 
 TEST_F(GroupTableTest, IntegersCountAsPointsOfThem) {
@@ -81,10 +93,13 @@ TEST_F(GroupTableTest, IntegersCountAsPointsOfThem) {
     const auto from = static_cast<int64_t>(random.Below(90));
     const std::vector<uint32_t> filters = {0, 1 + static_cast<uint32_t>(random.Below(2))};
     const std::vector<uint32_t> group = {static_cast<uint32_t>(random.Below(3))};
-    AddToBoth(filters, group, points, {from, 100 - static_cast<int64_t>(random.Below(20))});
+    AddToAll(filters, group, points, {from, 100 - static_cast<int64_t>(random.Below(20))});
   }
   EXPECT_EQ(ResultsOf(by_points_), ResultsOf(by_integers_));
   EXPECT_EQ(points_use_.memory_bytes, integers_use_.memory_bytes);
+  constexpr Kind kOfSums[] = {Kind::kSum, Kind::kCount, Kind::kAvg};
+  EXPECT_EQ(ResultsOf(by_points_, kOfSums), ResultsOf(by_sums_, kOfSums));
+  EXPECT_EQ(points_use_.memory_bytes, sums_use_.memory_bytes);
 }
 
 TEST_F(GroupTableTest, SumsPass64BitsOnTheWay) {
@@ -95,11 +110,11 @@ TEST_F(GroupTableTest, SumsPass64BitsOnTheWay) {
                         .sketches = {},
                         .adds = {0, 0}};
   };
-  AddToBoth(filters, {}, series(INT64_MAX), {0, 100});
+  AddToAll(filters, {}, series(INT64_MAX), {0, 100});
   const Aggregate& sum = *by_integers_.groups().begin()->second.Find(0);
   EXPECT_THAT(sum.Result({Function::Kind::kSum}),
               FailsWith(absl::StatusCode::kFailedPrecondition, "passes 64 bits"));
-  AddToBoth(filters, {}, series(INT64_MIN), {0, 100});
+  AddToAll(filters, {}, series(INT64_MIN), {0, 100});
   ASSERT_OK_AND_ASSIGN(const auto result, sum.Result({Function::Kind::kSum}));
   EXPECT_EQ(result, Number::Integer(-2));
   EXPECT_EQ(ResultsOf(by_points_), ResultsOf(by_integers_));
@@ -111,14 +126,14 @@ TEST_F(GroupTableTest, MoreGroupsThanTheLimitAreRefused) {
   const int64_t times[] = {5};
   const int64_t integers[] = {7};
   const uint32_t filters[] = {0};
-  for (const uint32_t group : {1, 2, 1}) {
-    ASSERT_OK(by_integers_.AddIntegers(filters, {group}, runs, times, integers));
-  }
+  const auto add = [&](uint32_t group) {
+    return by_integers_.AddIntegers(filters, {&group, 1}, runs, times, integers);
+  };
+  for (const uint32_t group : {1, 2, 1}) ASSERT_OK(add(group));
   for (int again = 0; again < 2; ++again) {
-    EXPECT_THAT(by_integers_.AddIntegers(filters, {3}, runs, times, integers),
-                FailsWith(absl::StatusCode::kResourceExhausted, "more than 2 groups"));
+    EXPECT_THAT(add(3), FailsWith(absl::StatusCode::kResourceExhausted, "more than 2 groups"));
   }
-  ASSERT_OK(by_integers_.AddIntegers(filters, {2}, runs, times, integers));
+  ASSERT_OK(add(2));
   EXPECT_EQ(by_integers_.groups().size(), 2u);
 }
 
