@@ -297,18 +297,23 @@ bool SumIntegers(BitReader& in, size_t count, std::span<const StepRun> runs, std
   const int64_t base = UnZigZag(in.ReadSized());
   const int width = count == 1 ? 0 : ReadWidth(in);
   if (width + BitWidth(count) > 64) return false;
-  sums.clear();
+  sums.resize(runs.size());
   size_t at = 0;
   const auto skip_to = [&](size_t index) {
     in.Skip(uint64_t{index - at} * static_cast<uint64_t>(width));
     at = index;
   };
-  for (const StepRun& run : runs) {
-    skip_to(run.begin);
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const size_t length = runs[i].end - runs[i].begin;
+    skip_to(runs[i].begin);
     uint64_t above = 0;
-    if (width > 0) in.ReadEach(width, run.end - run.begin, [&](uint64_t number) { above += number; });
-    at = run.end;
-    sums.push_back(Int128{base} * (run.end - run.begin) + above);
+    if (length == 1) {
+      above = in.Read(width);
+    } else if (width > 0) {
+      in.ReadEach(width, length, [&](uint64_t number) { above += number; });
+    }
+    at = runs[i].end;
+    sums[i] = Int128{base} * length + above;
   }
   skip_to(count);
   return true;
