@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "base/fail_point.h"
 #include "kvstore_api/call_scope.h"
 #include "migration/verifier.h"
 
@@ -90,11 +91,14 @@ absl::Status ShadowReads::Compare(const std::vector<std::string>& units) {
   } else if (verifier.bytes() < kGroupBytes / 4) {
     group_ = std::min(kMostGroup, group_ * 2);
   }
-  const MutexLock lock(mutex_);
-  counts_.compared += units.size();
-  for (const std::string& key : verifier.examples()) {
-    if (known_.size() < kMostKnown && known_.insert(key).second) counts_.different.push_back(key);
+  {
+    const MutexLock lock(mutex_);
+    counts_.compared += units.size();
+    for (const std::string& key : verifier.examples()) {
+      if (known_.size() < kMostKnown && known_.insert(key).second) counts_.different.push_back(key);
+    }
   }
+  Reached("shadow.compared");
   return absl::OkStatus();
 }
 

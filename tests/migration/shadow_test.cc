@@ -1,6 +1,8 @@
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
 
+#include "base/fail_point.h"
 #include "tests/migration/crossing_fixture.h"
 #include "tests/support/random.h"
 
@@ -40,8 +42,11 @@ class ShadowTest : public FaultyMySqlTest {
 
 TEST_F(ShadowTest, FindAPlantedDifferenceAndHoldUpTheCutover) {
   MigratingStore& store = OpenReady(Shadowed("mysql"));
-  for (int i = 0; i < 10; ++i) EXPECT_OK(Get(fmt::format("row{:03}", i)));
-  ASSERT_TRUE(Eventually([&] { return Shadow()["compared"] > 0; })) << store.Do("status", "events").dump(1);
+  // Reads are only noticed shortly after the migration is ready.
+  ASSERT_TRUE(Eventually([&] {
+    for (int i = 0; i < 10; ++i) EXPECT_OK(Get(fmt::format("row{:03}", i)));
+    return Shadow()["compared"] > 0;
+  })) << store.Do("status", "events").dump(1);
   EXPECT_EQ(Shadow()["differences"], 0);
   Spoil("row003");
   ASSERT_TRUE(ReadUntilFound("row003", 1)) << store.Do("status", "events").dump(1);
@@ -65,6 +70,30 @@ TEST_F(ShadowTest, FindAPlantedDifferenceAndHoldUpTheCutover) {
   store_->Do("cutover", "events");
   store_->Await("events", "reversible");
   EXPECT_EQ(Count("row", 10), 10);
+}
+
+/// A cutover is asked for, and a difference is found behind the last look at what shadow reads have found.
+TEST_F(ShadowTest, WhatIsFoundLastHoldsUpTheCutoverToo) {
+  MigratingStore& store = OpenReady(Shadowed("mysql"));
+  std::atomic<bool> asked{false};
+  std::atomic<bool> compared{false};
+  SetFailPointHook([&](std::string_view name) {
+    if (name == "shadow.compared") compared = true;
+    if (name != "follow.asked" || asked.exchange(true)) return;
+    Spoil("row003");
+    EXPECT_OK(Get("row003"));
+    EXPECT_TRUE(Eventually([&] { return compared.load(); }));
+    EXPECT_EQ(Shadow()["differences"], 0);
+  });
+  store.Do("cutover", "events");
+  EXPECT_TRUE(Eventually([&] {
+    return store.Do("status", "events")["problem"].dump().find("the cutover did not begin") !=
+           std::string::npos;
+  })) << store.Do("status", "events").dump(1);
+  SetFailPointHook(nullptr);
+  EXPECT_EQ(store.Do("status", "events")["phase"], "ready");
+  EXPECT_EQ(Shadow()["open"], 1);
+  EXPECT_EQ(Shadow()["examples"][0], "row 'row003' column 'c'");
 }
 
 TEST_F(ShadowTest, AnOperatorMayCutOverAllTheSame) {
