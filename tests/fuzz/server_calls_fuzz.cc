@@ -142,8 +142,16 @@ server::Right RightOf(const std::string& method) {
   return server::Right::kAdmin;  // Endpoints.Ask
 }
 
+/// Whether a call was refused because it says that it is a later attempt at one that was made to another
+/// server, which is right if it says so.
+bool IsOfAnotherServer(const grpc::Status& status) {
+  return status.error_code() == grpc::UNAVAILABLE &&
+         status.error_message().starts_with("the server was restarted, or is another one");
+}
+
 /// Aborts unless a call with these rights may end with this status.
 void Check(const MethodDescriptor& method, const Caller& caller, const grpc::Status& status) {
+  if (IsOfAnotherServer(status)) return;
   switch (status.error_code()) {
     case grpc::OK:
       // Each call of a multiplexed stream is refused by itself.
