@@ -274,10 +274,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     script.choices = kvstore::testing::Choices(data, size);
     which = script.choices.Below(kKinds);
   }
-  const auto deadline = std::chrono::seconds(5);
+  // Where a message cannot be parsed, gRPC lets the call wait for its deadline. A busy machine takes longer
+  // than that, but not for ever.
   const auto begun = std::chrono::steady_clock::now();
-  const CallScope scope(deadline);
+  const CallScope scope(std::chrono::milliseconds(50));
   Call(client, which);
-  if (std::chrono::steady_clock::now() - begun > 2 * deadline) std::abort();
+  if (std::chrono::steady_clock::now() - begun > std::chrono::seconds(10)) std::abort();
   return 0;
 }
