@@ -36,6 +36,7 @@ absl::StatusOr<bool> Cursor::ReadMessage(bool any) {
       stream_ = std::make_unique<Stream>();
       caller_.Prepare(stream_->context, deadline);
     }
+    packed_ = {};
     message_.Clear();
     next_ = 0;
     std::optional<CancelWatch> watch(std::in_place, stream_->context, limits.cancelled);
@@ -44,11 +45,16 @@ absl::StatusOr<bool> Cursor::ReadMessage(bool any) {
     const bool read = stream_->reader->Read(&message_);
     watch.reset();
     if (read) {
+      if (message_.has_packed()) {
+        if (message_.rows_size() > 0)
+          return caller_.InvalidAnswerError("answered a scan with rows in two forms");
+        packed_ = wire::PackedRowsReader(message_.packed());
+      }
       if (message_.incarnation() != 0) incarnation_ = message_.incarnation();
       const std::string& marker = message_.marker();
       const bool moved = !marker.empty() && marker != request_.marker();
       if (moved) request_.set_marker(marker);
-      if (message_.rows_size() > 0) {
+      if (HasRows()) {
         failures_ = 0;
         return true;
       }
@@ -78,13 +84,18 @@ absl::StatusOr<bool> Cursor::ReadMessage(bool any) {
 
 absl::StatusOr<bool> Cursor::Next(ScannedRow& row) {
   if (ended_) return false;
-  if (next_ == message_.rows_size()) {
+  if (!HasRows()) {
     auto more = ReadMessage(/*any=*/false);
     if (!more.ok()) return more;
     if (!*more) {
       ended_ = true;
       return false;
     }
+  }
+  if (packed_.has_next()) {
+    if (auto status = packed_.Next(row); !status.ok()) return status;
+    last_key_ = row.key;
+    return true;
   }
   v1::ScanRowsResponse::Row& read = *message_.mutable_rows(next_++);
   last_key_ = read.key();
@@ -98,7 +109,7 @@ std::string Cursor::marker() const {
   // The message's marker is behind its last row, that of the request is before its first. In between a marker
   // is made of the row that was returned last.
   if (last_key_.empty()) return start_;
-  if (next_ == message_.rows_size() || ended_) return request_.marker();
+  if (!HasRows() || ended_) return request_.marker();
   const auto end = OpenScanMarker(incarnation_, request_.marker());
   return SealScanMarker(
       incarnation_,

@@ -8,6 +8,7 @@
 
 #include "client/caller.h"
 #include "kvstore_api/kvstore.h"
+#include "wire/packed_rows.h"
 
 namespace kvstore::client {
 
@@ -34,13 +35,16 @@ class Cursor : public RowCursor {
   /// Reads the next message that has rows, or with `any` the next message. Returns false at the end. In a
   /// ScanBudget (scan_budget.h) it returns a PausedError where the server has found nothing so far.
   absl::StatusOr<bool> ReadMessage(bool any);
+  /// Returns whether message_ has rows that were not returned.
+  bool HasRows() const { return packed_.has_next() || next_ < message_.rows_size(); }
 
   Caller& caller_;
   std::string start_;            // the marker to read on from while no row was returned
   v1::ScanRowsRequest request_;  // its marker is where the message that is read next begins
   std::unique_ptr<Stream> stream_;
   v1::ScanRowsResponse message_;
-  int next_ = 0;  // of the message's rows
+  int next_ = 0;                   // of the message's rows
+  wire::PackedRowsReader packed_;  // of the message
   uint64_t incarnation_ = 0;
   std::string last_key_;  // of the row that was returned last; empty before
   bool ended_ = false;

@@ -301,6 +301,7 @@ void ToWire(const ScanOptions& options, v1::ScanRowsRequest& message) {
   if (options.max_bytes != standard.max_bytes) message.set_max_bytes(options.max_bytes);
   message.set_marker(options.marker);
   message.set_packed(true);
+  message.set_packed_rows(true);
 }
 
 ScanOptions FromWire(const v1::ScanRowsRequest& message) {

@@ -15,6 +15,10 @@ bool Consume(std::string_view& from, uint32_t bytes, std::string& to) {
   return true;
 }
 
+absl::Status MalformedError() {
+  return absl::InternalError("the server's answer: packed items that do not fit together");
+}
+
 }  // namespace
 
 ItemsSize SizeOf(const std::vector<Item>& items) {
@@ -32,8 +36,12 @@ void Pack(const std::vector<Item>& items, const ItemsSize& size, v1::PackedItems
   packed.mutable_cells()->Reserve(static_cast<int>(items.size()));
   packed.mutable_timestamps()->Reserve(static_cast<int>(size.cells));
   packed.mutable_value_bytes()->Reserve(static_cast<int>(size.cells));
+  packed.mutable_bytes()->reserve(size.bytes);
+  AppendPacked(items, packed);
+}
+
+void AppendPacked(const std::vector<Item>& items, v1::PackedItems& packed) {
   std::string& bytes = *packed.mutable_bytes();
-  bytes.reserve(size.bytes);
   for (const Item& item : items) {
     packed.add_name_bytes(static_cast<uint32_t>(item.column.size()));
     packed.add_cells(static_cast<uint32_t>(item.cells.size()));
@@ -46,32 +54,53 @@ void Pack(const std::vector<Item>& items, const ItemsSize& size, v1::PackedItems
   }
 }
 
-absl::Status Unpack(const v1::PackedItems& packed, std::vector<Item>& items) {
-  const auto malformed = [] {
-    return absl::InternalError("the server's answer: packed items that do not fit together");
-  };
-  const int cells = packed.timestamps_size();
-  // Every column has a cell. This is checked before `items` grows, so that columns without cells do not
-  // allocate memory for many items.
-  if (packed.cells_size() != packed.name_bytes_size() || packed.value_bytes_size() != cells ||
-      packed.cells_size() > cells) {
-    return malformed();
-  }
-  std::string_view rest = packed.bytes();
-  int cell = 0;
-  items.resize(static_cast<size_t>(packed.cells_size()));
-  for (int i = 0; i < packed.cells_size(); ++i) {
-    Item& item = items[static_cast<size_t>(i)];
-    if (packed.cells(i) == 0 || packed.cells(i) > static_cast<uint32_t>(cells - cell)) return malformed();
-    if (!Consume(rest, packed.name_bytes(i), item.column)) return malformed();
-    item.cells.resize(packed.cells(i));
-    for (Cell& one : item.cells) {
-      one.timestamp = packed.timestamps(cell);
-      if (!Consume(rest, packed.value_bytes(cell), one.value)) return malformed();
-      ++cell;
+PackedItemsReader::PackedItemsReader(const v1::PackedItems& packed)
+    : name_bytes_(packed.name_bytes().data()),
+      cells_(packed.cells().data()),
+      timestamps_(packed.timestamps().data()),
+      value_bytes_(packed.value_bytes().data()),
+      bytes_(packed.bytes()),
+      columns_left_(static_cast<size_t>(packed.cells_size())),
+      cells_left_(static_cast<size_t>(packed.timestamps_size())),
+      // Every column has a cell. This is checked before any items grow, so that columns without cells do not
+      // allocate memory for many items.
+      malformed_(packed.cells_size() != packed.name_bytes_size() ||
+                 packed.value_bytes_size() != packed.timestamps_size() ||
+                 packed.cells_size() > packed.timestamps_size()) {}
+
+absl::Status PackedItemsReader::Read(uint32_t columns, std::vector<Item>& items) {
+  malformed_ = malformed_ || columns > columns_left_;
+  if (malformed_) return MalformedError();
+  malformed_ = true;  // until all of them were read
+  items.resize(columns);
+  for (Item& item : items) {
+    const size_t cells = *cells_++;
+    if (cells == 0 || cells > cells_left_ || !Consume(bytes_, *name_bytes_++, item.column)) {
+      return MalformedError();
     }
+    item.cells.resize(cells);
+    for (Cell& cell : item.cells) {
+      cell.timestamp = *timestamps_++;
+      if (!Consume(bytes_, *value_bytes_++, cell.value)) return MalformedError();
+    }
+    cells_left_ -= cells;
   }
-  return cell == cells && rest.empty() ? absl::OkStatus() : malformed();
+  columns_left_ -= columns;
+  malformed_ = false;
+  return absl::OkStatus();
+}
+
+absl::Status PackedItemsReader::CheckEnd() const {
+  const bool ended = columns_left_ == 0 && cells_left_ == 0 && bytes_.empty();
+  return ended && !malformed_ ? absl::OkStatus() : MalformedError();
+}
+
+absl::Status Unpack(const v1::PackedItems& packed, std::vector<Item>& items) {
+  PackedItemsReader reader(packed);
+  if (auto status = reader.Read(static_cast<uint32_t>(packed.cells_size()), items); !status.ok()) {
+    return status;
+  }
+  return reader.CheckEnd();
 }
 
 }  // namespace kvstore::wire

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -32,6 +34,35 @@ ItemsSize SizeOf(const std::vector<Item>& items);
 /// size    the size of the items.
 /// packed  must be empty.
 void Pack(const std::vector<Item>& items, const ItemsSize& size, v1::PackedItems& packed);
+
+/// Packs items behind those that `packed` has.
+void AppendPacked(const std::vector<Item>& items, v1::PackedItems& packed);
+
+/// Takes packed items apart from the front, some columns at a time. Errors of all functions are INTERNAL: the
+/// parts do not fit together, or a column has no cells, neither of which our servers send.
+class PackedItemsReader {
+ public:
+  /// Reads nothing.
+  PackedItemsReader() = default;
+  /// packed  Must outlive the reader, and not change while it reads.
+  explicit PackedItemsReader(const v1::PackedItems& packed);
+
+  /// Unpacks so many columns into `items`, whose content is replaced and whose memory is reused. After an
+  /// error `items` may have any content, and nothing further can be read.
+  absl::Status Read(uint32_t columns, std::vector<Item>& items);
+  /// Returns an error if anything is left.
+  absl::Status CheckEnd() const;
+
+ private:
+  const uint32_t* name_bytes_ = nullptr;
+  const uint32_t* cells_ = nullptr;
+  const uint64_t* timestamps_ = nullptr;
+  const uint32_t* value_bytes_ = nullptr;
+  std::string_view bytes_;
+  size_t columns_left_ = 0;
+  size_t cells_left_ = 0;
+  bool malformed_ = false;
+};
 
 /// Unpacks into `items`, whose content is replaced and whose memory is reused. INTERNAL if the parts do not
 /// fit together, or a column has no cells, neither of which our servers send; `items` may have any content

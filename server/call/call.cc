@@ -395,6 +395,11 @@ Lane Call::WorkerLane() {
   return {&core_.workers, &share.queue};
 }
 
+bool Call::KeepsWorker() {
+  // Those of reports begin on workers of their own, and go on with the others.
+  return !IsOnReports(operation_) && !WorkerLane().workers->HasQueued();
+}
+
 Lane Call::OwnLane() {
   if (IsOnReports(operation_)) return {&core_.report_workers, &share_->report_queue};
   return WorkerLane();

@@ -27,6 +27,12 @@ class WorkerPool {
 
   /// Adds work at the end of a queue. Work that is long posts its rest again, so that others have their turn.
   void Post(WorkQueue& queue, Work work);
+  /// Returns whether work waits for a thread. Whoever runs work that is long may go on with it if not, in
+  /// place of posting its rest.
+  bool HasQueued() {
+    const MutexLock lock(mutex_);
+    return last_ != nullptr;
+  }
 
  private:
   void Run();

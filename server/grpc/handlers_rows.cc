@@ -16,6 +16,7 @@
 #include "server/grpc/handlers.h"
 #include "wire/convert.h"
 #include "wire/packed_items.h"
+#include "wire/packed_rows.h"
 
 namespace kvstore::server {
 namespace {
@@ -161,6 +162,27 @@ absl::Status Handle(KVStore& store, const v1::ListPartitionsRequest& request,
 
 // ---- streams ----
 
+namespace {
+
+/// Adds a row to a message of a scan, and its size to `bytes`, which is 0 before the first row.
+void AddRow(ScannedRow& row, const v1::ScanRowsRequest& request, v1::ScanRowsResponse& response,
+            size_t& bytes) {
+  const wire::ItemsSize items = wire::SizeOf(row.items);
+  if (bytes == 0 && request.packed_rows() && wire::WorthPackingRows(items)) response.mutable_packed();
+  bytes += row.key.size() + items.in_message();
+  if (response.has_packed()) {
+    wire::AddRow(row.key, row.items, *response.mutable_packed());
+    response.mutable_packed()->set_continues(row.continues);
+    return;
+  }
+  auto& message = *response.add_rows();
+  message.set_key(row.key);
+  wire::ItemsToWire(row.items, items, request.packed(), message);
+  message.set_continues(row.continues);
+}
+
+}  // namespace
+
 Producer<v1::GetRowsResponse> Produce(KVStore& store, const v1::GetRowsRequest& request) {
   return [&store, &request, done = size_t{0}, together = kFirstRows](
              v1::GetRowsResponse& response, absl::Status* migrating) mutable -> absl::StatusOr<bool> {
@@ -243,12 +265,7 @@ Producer<v1::ScanRowsResponse> Produce(KVStore& store, const v1::ScanRowsRequest
         ended = true;
         break;
       }
-      const wire::ItemsSize items = wire::SizeOf(row.items);
-      bytes += row.key.size() + items.in_message();
-      auto& message = *response.add_rows();
-      message.set_key(row.key);
-      wire::ItemsToWire(row.items, items, request.packed(), message);
-      message.set_continues(row.continues);
+      AddRow(row, request, response, bytes);
       if (row.continues) break;
       if (request.limit() > 0 && --left == 0) {
         ended = true;
@@ -256,7 +273,7 @@ Producer<v1::ScanRowsResponse> Produce(KVStore& store, const v1::ScanRowsRequest
       }
     }
     response.set_marker(cursor->marker());
-    return response.rows_size() > 0 || response.incarnation() != 0 || paused;
+    return bytes > 0 || response.incarnation() != 0 || paused;
   };
 }
 

@@ -68,6 +68,13 @@ class ProducedStream : public grpc::ServerBidiReactor<Incoming<Request>, Respons
   }
 
   void ProduceNext() {
+    while (MakeNext()) {
+    }
+  }
+
+  /// Makes the next message, and sends it if no other is being sent. Returns whether this thread is to make
+  /// another one; if not, this may be gone.
+  bool MakeNext() {
     absl::StatusOr<bool> made = false;
     absl::Status migrating;
     {
@@ -78,7 +85,10 @@ class ProducedStream : public grpc::ServerBidiReactor<Incoming<Request>, Respons
       if (status.ok() && operation_ == Operation::kWatchChanges) status = CheckServes();
       if (status.ok()) {
         const auto may = MayGoOn();
-        if (may.ok() && !(*may && HasRoom())) return SuspendForRoom([this] { ProduceNext(); });
+        if (may.ok() && !(*may && HasRoom())) {
+          SuspendForRoom([this] { ProduceNext(); });
+          return false;
+        }
         status = may.status();
       }
       if (status.ok()) {
@@ -87,10 +97,14 @@ class ProducedStream : public grpc::ServerBidiReactor<Incoming<Request>, Respons
         made = status;
       }
       if (const auto token = NothingYetBehind(migrating)) {
-        return SuspendForChanges(*token, [this] { ProduceNext(); });
+        SuspendForChanges(*token, [this] { ProduceNext(); });
+        return false;
       }
       if (!migrating.ok()) {
-        if (ShouldSuspend(migrating)) return SuspendUntilRetry([this] { ProduceNext(); });
+        if (ShouldSuspend(migrating)) {
+          SuspendUntilRetry([this] { ProduceNext(); });
+          return false;
+        }
         const absl::Status told = ErrorWithoutSuspension(migrating);
         made = IsMigrating(told) ? producer_(next_, nullptr) : told;
       }
@@ -106,9 +120,15 @@ class ProducedStream : public grpc::ServerBidiReactor<Incoming<Request>, Respons
         next_bytes_ = next_.ByteSizeLong();
         CountResponse(next_bytes_);
       }
-      if (writing_ || Advance()) return;
+      if (writing_) return false;
+      if (Advance()) {
+        if (KeepsWorker()) return true;
+        Post([this] { ProduceNext(); });
+        return false;
+      }
     }
     Close();
+    return false;
   }
 
   void OnWriteDone(bool ok) override {
@@ -121,13 +141,15 @@ class ProducedStream : public grpc::ServerBidiReactor<Incoming<Request>, Respons
       if (sent_bytes_ > kKeptBytes) sent_ = Response();
       lost_ = !ok;
       // While the next message is being made, ProduceNext will go on.
-      if (!(ready_ || ended_) || Advance()) return;
+      if (!(ready_ || ended_)) return;
+      if (Advance()) return Post([this] { ProduceNext(); });
     }
     Close();
   }
 
-  /// Sends the message that is ready. Returns false at the end of the answers, or when the client is gone:
-  /// then the caller must Close, without the lock. Nothing may be being sent.
+  /// Sends the message that is ready; the caller must have the next one made. Returns false at the end of the
+  /// answers, or when the client is gone: then the caller must Close, without the lock. Nothing may be being
+  /// sent.
   bool Advance() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (lost_ || ended_) return false;
     std::swap(sent_, next_);
@@ -136,7 +158,6 @@ class ProducedStream : public grpc::ServerBidiReactor<Incoming<Request>, Respons
     writing_ = true;
     MarkWaitingForClient();
     this->StartWrite(&sent_);
-    Post([this] { ProduceNext(); });
     return true;
   }
 

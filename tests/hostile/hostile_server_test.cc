@@ -18,6 +18,7 @@
 #include "tests/hostile/hostile.h"
 #include "tests/support/status_matchers.h"
 #include "wire/convert.h"
+#include "wire/packed_rows.h"
 
 /// A server whose answers do not fit the requests. Its clients, and servers whose backend it is, report that
 /// and go on.
@@ -97,6 +98,44 @@ TEST_F(HostileServer, AScanThatBreaksOffAndBringsNothingIsGivenUp) {
   };
   EXPECT_THAT(ScanAll(), FailsWith(kInternal, "without rows"));
   EXPECT_EQ(streams, 1);
+}
+
+TEST_F(HostileServer, AScanTakesRowsInBothForms) {
+  v1::ScanRowsResponse packed;
+  packed.set_marker("1");
+  wire::AddRow("a", {{"c", {{1, "v"}}}}, *packed.mutable_packed());
+  wire::AddRow("b", {{"c", {{1, "v"}}}}, *packed.mutable_packed());
+  // As servers send it that know no other form, and this one for large rows.
+  v1::ScanRowsResponse rows;
+  rows.set_marker("2");
+  rows.add_rows()->set_key("c");
+  server_.scan_rows = [&](auto& stream) {
+    stream.Write(packed);
+    stream.Write(rows);
+  };
+  ASSERT_OK_AND_ASSIGN(const auto cursor, store_->ScanRows("d", {}, {}));
+  ScannedRow row;
+  std::string keys;
+  while (*cursor->Next(row)) keys += row.key;
+  EXPECT_EQ(keys, "abc");
+  // A message has one of the forms.
+  *packed.mutable_rows() = rows.rows();
+  EXPECT_THAT(ScanAll(), FailsWith(kInternal, "two forms"));
+}
+
+TEST_F(HostileServer, PackedRowsThatDoNotFitTogetherEndAScanBehindThoseThatDo) {
+  v1::ScanRowsResponse packed;
+  wire::AddRow("a", {{"c", {{1, "v"}}}}, *packed.mutable_packed());
+  wire::AddRow("b", {{"c", {{1, "v"}}}}, *packed.mutable_packed());
+  packed.mutable_packed()->set_key_bytes(1, 3);
+  server_.scan_rows = [&](auto& stream) { stream.Write(packed); };
+  ASSERT_OK_AND_ASSIGN(const auto cursor, store_->ScanRows("d", {}, {}));
+  ScannedRow row;
+  ASSERT_TRUE(*cursor->Next(row));
+  EXPECT_EQ(row.key, "a");
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_THAT(cursor->Next(row).status(), FailsWith(kInternal, "fit together")) << i;
+  }
 }
 
 TEST_F(HostileServer, ACallScopeEndsAScanThatHasNoEnd) {

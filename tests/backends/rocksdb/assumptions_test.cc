@@ -1,10 +1,15 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rocksdb/db.h>
 #include <rocksdb/write_batch.h>
 
+#include <cstdint>
+#include <fstream>
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "backends/rocksdb/engine/file_system.h"
 #include "tests/support/temp_dir.h"
 
 /// Behaviour of RocksDB that this backend relies on, so that an upgrade that changes it fails here.
@@ -89,6 +94,42 @@ TEST_F(Assumptions, FamiliesCanBeListedAndMustAllBeOpened) {
   EXPECT_EQ(names, (std::vector<std::string>{"default", "f"}));
   rocksdb::DB* db = nullptr;
   EXPECT_TRUE(rocksdb::DB::Open({}, dir_.path().string(), &db).IsInvalidArgument());
+}
+
+/// Returns how often this thread has called the system to read; nullopt where the system does not say.
+std::optional<uint64_t> ReadCalls() {
+  std::ifstream in("/proc/thread-self/io");
+  std::string name;
+  uint64_t count = 0;
+  while (in >> name >> count) {
+    if (name == "syscr:") return count;
+  }
+  return std::nullopt;
+}
+
+TEST_F(Assumptions, AnIteratorReadsAheadByItselfWhereTheKernelIsNotAskedTo) {
+  rocksdb::Options options;
+  options.create_if_missing = true;
+  options.env = StoreEnv();
+  options.compression = rocksdb::kNoCompression;
+  rocksdb::DB* opened = nullptr;
+  ASSERT_TRUE(rocksdb::DB::Open(options, (dir_.path() / "files").string(), &opened).ok());
+  const std::unique_ptr<rocksdb::DB> db(opened);
+  constexpr int kKeys = 4'000;
+  for (int i = 0; i < kKeys; ++i) {
+    ASSERT_TRUE(db->Put({}, fmt::format("{:06}", i), std::string(1'000, 'v')).ok());
+  }
+  ASSERT_TRUE(db->Flush({}).ok());
+  if (!ReadCalls()) GTEST_SKIP() << "the system does not count reads";
+  rocksdb::ReadOptions read;
+  read.fill_cache = false;
+  const uint64_t before = *ReadCalls();
+  const std::unique_ptr<rocksdb::Iterator> it(db->NewIterator(read));
+  int keys = 0;
+  for (it->SeekToFirst(); it->Valid(); it->Next()) ++keys;
+  EXPECT_EQ(keys, kKeys);
+  // Four keys are a block, which is read by a call of its own where there is no buffer.
+  EXPECT_LT(*ReadCalls() - before, kKeys / 4 / 5);
 }
 
 }  // namespace
