@@ -75,8 +75,10 @@ absl::StatusOr<Position> BeginSourceSnapshot(HostAdmin& source, const Access& ac
     if (std::chrono::steady_clock::now() >= deadline) {
       return absl::DeadlineExceededError(fmt::format(
           "{}: has not committed in {} s what it had sent already: does its slave acknowledge? kv "
-          "shards status tells",
-          source.host().ToString(), kCatchUp.count()));
+          "shards status tells{}",
+          source.host().ToString(), kCatchUp.count(),
+          waits ? fmt::format(". The last attempt to wait for that: {}", std::string(position.status().message()))
+                : ""));
     }
     Reached("move.uncommitted");
     std::this_thread::sleep_for(waits ? kBlockedPoll : kCommittedPoll);

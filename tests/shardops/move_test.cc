@@ -291,6 +291,41 @@ TEST_F(MoveTest, InitAtEachStepMakesNothingThatIsInTheWay) {
   ExpectInOrder();
 }
 
+TEST_F(MoveTest, BytesAndTextsOfAllKindsAreCopied) {
+  std::string bytes;
+  for (int byte = 0; byte < 256; ++byte) bytes += static_cast<char>(byte);
+  const std::string large(1'500'000, '\'');  // more than one statement copies
+  std::vector<std::string> rows;
+  for (int i = 0; i < 16; ++i) {
+    rows.push_back(bytes + std::to_string(i));
+    for (const std::string& value : {bytes, std::string("\\' \\0 \" %_"), i == 0 ? large : bytes}) {
+      const CellWrite cell{bytes.substr(static_cast<size_t>(i)), value, std::nullopt};
+      ASSERT_OK(store_->PutRow("events", rows.back(), {&cell, 1}, {}));
+    }
+  }
+  const std::string text =
+      "{\"a\": \"it's \\\\ and \\\" and \\u00e4\", \"b\": \"\xc3\xa4\xf0\x9f\x8d\x92\"}";
+  std::vector<uint64_t> ids;
+  for (int i = 0; i < 40; ++i) ids.push_back(*store_->CreateObject("pins", text, {}));
+  const auto contents = [&] {
+    std::vector<std::string> all;
+    for (const std::string& row : rows) {
+      const auto page = store_->GetRow("events", row, {});
+      EXPECT_OK(page.status());
+      for (const auto& item : page->items) {
+        for (const auto& cell : item.cells) all.push_back(cell.value);
+      }
+    }
+    for (const uint64_t id : ids) all.push_back(store_->GetObject("pins", id, {})->data);
+    return all;
+  };
+  const std::vector<std::string> before = contents();
+  EXPECT_GE(before.size(), 16u + 40u);
+  EXPECT_OK(MoveThere(kRows));
+  EXPECT_OK(MoveThere(kIds));
+  EXPECT_TRUE(contents() == before);
+}
+
 TEST_F(MoveTest, CommitsWaitWhileTheyAreHeld) {
   auto held = shardops::BlockedCommits::Block(first_.host_a(), first_.fleet().access);
   ASSERT_OK(held.status());
