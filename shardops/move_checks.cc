@@ -144,7 +144,7 @@ absl::Status CheckMoveHosts(FleetOperator& fleet, const Pair& from, const Pair& 
   if (source.ok() && target.ok() && (*source)->engine() != (*target)->engine()) {
     return Refuse(fmt::format(
         "{} is a {} server and {} a {} server: shards move between pairs of the same engine only; "
-        "kv migrate takes datasets from one to the other. Nothing has changed",
+        "datasets migrate from one to the other. Nothing has changed",
         from.master.ToString(), (*source)->words().engine, to.master.ToString(), (*target)->words().engine));
   }
   for (const Pair& pair : {from, to}) {
