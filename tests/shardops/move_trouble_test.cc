@@ -365,6 +365,10 @@ TEST_F(MoveTest, WithoutTheTargetShardsAreUsedAgainWhateverIsInTheWay) {
   EXPECT_EQ(HomeOf(kRows), first_.hosts());
   EXPECT_TRUE(Eventually([&] { return put_all().ok(); }));
   EXPECT_EQ(Databases(first_.a(), "mod%moved"), "");
+  if (OnMySql()) {
+    EXPECT_EQ(LoadMoves(first_.fleet())->known.front().position.file, "")
+        << "its channel was not told to skip it";
+  }
   second_.a().Start();
   EXPECT_THAT(MoveThere(kRows), FailsWith(StatusCode::kFailedPrecondition, "is not as it was"));
   second_.a().Run(
