@@ -11,8 +11,8 @@
 /// for them. The server itself then refuses every client that still has the old map, and our clients know
 /// what that error means (mysql::Fleet::Run).
 ///
-/// The host's slaves replicate the renames; a channel that copies the shards (Channel) skips them: `skipped`
-/// is by what it does.
+/// The host's slaves replicate the renames; a channel that copies the shards (Channel) skips them, which is
+/// what `skipped` is for.
 namespace kvstore::shardops {
 
 /// Creates the databases that Freeze renames tables into ("db00017_moved").

@@ -362,11 +362,11 @@ absl::Status CancelMove(FleetOperator& fleet, const MoveRange& range, const std:
   const MoveRange rest{range.mod, range.first + *count, range.last};
 
   if (!all) {
-    // The shards are used again before the target is asked for anything, which may be gone. On MySQL its
-    // channel does not skip this then, so no move goes on by it, even if this process dies now.
-    if ((*source)->engine() == Engine::kMySql && !named) {
+    // The shards are used again whether or not the target answers. On MySQL its channel is not told to skip
+    // that. So it is ended if the target answers, and no move goes on by it, even if this process dies now.
+    if ((*source)->engine() == Engine::kMySql) {
       if (auto status = ForgetChannel(fleet, move); !status.ok()) return status;
-      EndChannelIfItAnswers(fleet, MasterOf(*maps, move.to));
+      if (!gone) EndChannelIfItAnswers(fleet, MasterOf(*maps, move.to));
     }
     SkippedStatements by_nobody(**source, nullptr);
     if (auto status = Thaw(**source, rest, by_nobody); !status.ok()) return status;

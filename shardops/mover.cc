@@ -340,8 +340,8 @@ absl::Status Mover::SwitchPart(const MoveRange& part) {
 
 absl::Status Mover::PutBack(const MoveRange& part, SkippedStatements& skipped) {
   absl::Status back = Thaw(*source_, part, skipped);
-  if (back.ok() || source_->engine() == Engine::kMariaDb) return back;
-  // The target, which should skip this, does not answer.
+  if (back.ok() || source_->engine() == Engine::kMariaDb || target_->Read().ok()) return back;
+  // The target, which is to skip this, does not answer, and clients must not wait for it.
   if (auto status = ForgetChannel(fleet_, move_); !status.ok()) return back;
   SkippedStatements by_nobody(*source_, nullptr);
   return Thaw(*source_, part, by_nobody);
