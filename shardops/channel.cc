@@ -3,17 +3,16 @@
 #include <fmt/format.h>
 
 #include <thread>
+#include <utility>
 
 #include "backends/mysql/driver/tables.h"
-#include "shardops/channel_settings.h"
+#include "shardops/channel_dialect.h"
 
 namespace kvstore::shardops {
 namespace {
 
-using mysql::Rows;
 using std::chrono::milliseconds;
 
-constexpr char kName[] = "kvstore_move";
 /// How often AwaitApplied asks the server.
 constexpr milliseconds kAppliedPoll{10};
 
@@ -27,13 +26,11 @@ absl::Status StoppedError(const Host& host, const ChannelState& state) {
 
 absl::StatusOr<Position> ReadPosition(HostAdmin& source) {
   return source.WithConnection([&](mysql::Connection& connection) -> absl::StatusOr<Position> {
-    Rows rows = connection.Ask("SHOW MASTER STATUS");
-    if (!rows.Next()) {
-      return absl::FailedPreconditionError(source.host().ToString() +
-                                           ": has no binary log: set log_bin in its configuration, and "
-                                           "start it again");
-    }
-    return Position{rows.Bytes(1), rows.Uint(2)};
+    const auto position = ChannelDialectOf(source.engine()).ReadPosition(connection);
+    if (position) return *position;
+    return absl::FailedPreconditionError(source.host().ToString() +
+                                         ": has no binary log: set log_bin in its configuration, and "
+                                         "start it again");
   });
 }
 
@@ -53,40 +50,19 @@ std::string ReplicationPatterns(bool mod, uint32_t first, uint32_t last) {
   return patterns;
 }
 
+Channel::Channel(HostAdmin& target, Position from)
+    : target_(target), from_(std::move(from)), dialect_(ChannelDialectOf(target.engine())) {}
+
 absl::StatusOr<std::optional<ChannelState>> Channel::Read() {
-  return target_.WithConnection([&](mysql::Connection& connection)
-                                    -> absl::StatusOr<std::optional<ChannelState>> {
-    Rows rows = connection.Ask("SHOW ALL SLAVES STATUS");
-    while (rows.Next()) {
-      if (rows.Named("Connection_name") != kName) continue;
-      ChannelState state;
-      state.source.name = rows.Named("Master_Host");
-      state.source.port = static_cast<uint16_t>(std::stoul(rows.Named("Master_Port")));
-      state.patterns = rows.Named("Replicate_Wild_Do_Table");
-      state.receives = rows.Named("Slave_IO_Running") == "Yes";
-      state.applies = rows.Named("Slave_SQL_Running") == "Yes";
-      state.applied = {rows.Named("Relay_Master_Log_File"), std::stoull(rows.Named("Exec_Master_Log_Pos"))};
-      state.error = rows.Named("Last_SQL_Error");
-      if (state.error.empty()) state.error = rows.Named("Last_IO_Error");
-      return state;
-    }
-    return std::nullopt;
-  });
+  return target_.WithConnection(
+      [&](mysql::Connection& connection) -> absl::StatusOr<std::optional<ChannelState>> {
+        return dialect_.Read(connection);
+      });
 }
 
-absl::Status Channel::Start(const Host& source, const Access& access, const Position& from,
-                            const std::string& patterns) {
+absl::Status Channel::Start(const Host& source, const Access& access, const std::string& patterns) {
   return target_.WithConnection([&](mysql::Connection& connection) {
-    connection.Run(fmt::format(
-        "CHANGE MASTER '{}' TO master_host = {}, master_port = {}, master_user = {}, master_password = {}, "
-        "master_log_file = {}, master_log_pos = {}, master_use_gtid = no, master_connect_retry = 1",
-        kName, Quoted(source.name), source.port, Quoted(access.replication_user),
-        Quoted(access.replication_password), Quoted(from.file), from.offset));
-    PrepareForChannel(connection);
-    connection.Run(fmt::format("SET SESSION default_master_connection = '{}'", kName));
-    connection.Run(fmt::format("SET GLOBAL replicate_wild_do_table = {}", Quoted(patterns)));
-    connection.Run("SET SESSION default_master_connection = ''");
-    connection.Run(fmt::format("START SLAVE '{}'", kName));
+    dialect_.Start(connection, source, access, from_, patterns);
     return absl::OkStatus();
   });
 }
@@ -99,9 +75,9 @@ absl::Status Channel::AwaitApplied(const Position& position, milliseconds wait) 
     if (!*state) {
       return absl::FailedPreconditionError(fmt::format(
           "{}: the channel that copies shards to it ({}) is gone. kv shards move cancel, and begin again",
-          target_.host().ToString(), kName));
+          target_.host().ToString(), kChannelName));
     }
-    if ((*state)->applied >= position) return absl::OkStatus();
+    if (dialect_.HasApplied(**state, from_, position)) return absl::OkStatus();
     if (!(*state)->applies) return StoppedError(target_.host(), **state);
     if (std::chrono::steady_clock::now() >= deadline) {
       if (!(*state)->error.empty()) {
@@ -118,15 +94,14 @@ absl::Status Channel::AwaitApplied(const Position& position, milliseconds wait) 
 
 absl::Status Channel::Pause() {
   return target_.WithConnection([&](mysql::Connection& connection) {
-    connection.Run(fmt::format("STOP SLAVE '{}' SQL_THREAD", kName));
+    dialect_.Pause(connection);
     return absl::OkStatus();
   });
 }
 
 absl::Status Channel::ApplyUpTo(const Position& position, milliseconds wait) {
   auto status = target_.WithConnection([&](mysql::Connection& connection) {
-    connection.Run(fmt::format("START SLAVE '{}' SQL_THREAD UNTIL master_log_file = {}, master_log_pos = {}",
-                               kName, Quoted(position.file), position.offset));
+    dialect_.ApplyUntil(connection, from_, position);
     return absl::OkStatus();
   });
   if (!status.ok()) return status;
@@ -135,16 +110,16 @@ absl::Status Channel::ApplyUpTo(const Position& position, milliseconds wait) {
   return Pause();
 }
 
-absl::Status Channel::Resume() {
+absl::Status Channel::Resume(const Access& access) {
   return target_.WithConnection([&](mysql::Connection& connection) {
-    connection.Run(fmt::format("START SLAVE '{}'", kName));
+    dialect_.Resume(connection, access);
     return absl::OkStatus();
   });
 }
 
 absl::Status Channel::End() {
   return target_.WithConnection([&](mysql::Connection& connection) {
-    for (const std::string& name : ReadChannels(connection)) EndChannel(connection, name);
+    dialect_.End(connection);
     return absl::OkStatus();
   });
 }

@@ -6,53 +6,43 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "shardops/channel_state.h"
 #include "shardops/host.h"
 
 /// A channel keeps copies of some databases of one master up to date on another master. It is a replication
-/// connection of MariaDB ("multi-source replication"), named kvstore_move, with a filter, beside whatever
-/// else the host replicates from. The channel goes by the position in the source's binary log; transactions
-/// keep their GTIDs, so both hosts need a gtid_domain_id of their own.
+/// connection of the server ("multi-source replication"), named kvstore_move, with a filter, beside whatever
+/// else the host replicates from. The channel begins at a position in the source's binary log; transactions
+/// keep their GTIDs. So both hosts need a gtid_domain_id of their own on MariaDB.
 ///
 /// The server forgets the filter when it restarts, and would then apply all databases: a channel whose target
-/// was restarted must not be used any more.
+/// was restarted must not be used any more. On MySQL it forgets the login at the source as well, and so gets
+/// nothing more.
 namespace kvstore::shardops {
 
-/// A place in a binary log.
-struct Position {
-  std::string file;
-  uint64_t offset = 0;
-  friend auto operator<=>(const Position&, const Position&) = default;
-};
-
-/// Returns where a master's binary log ends now. FAILED_PRECONDITION if the host writes none.
+/// Returns where a master's binary log ends now, and what it has committed. FAILED_PRECONDITION if the host
+/// writes none.
 absl::StatusOr<Position> ReadPosition(HostAdmin& source);
 
 /// Returns the databases of the shards first..last as patterns of a replication filter:
 /// "db0001_.%,db00020.%".
 std::string ReplicationPatterns(bool mod, uint32_t first, uint32_t last);
 
-/// What a host says of its channel.
-struct ChannelState {
-  Host source;
-  std::string patterns;
-  bool receives = false;  ///< The IO thread is connected to the source.
-  bool applies = false;   ///< The SQL thread runs.
-  Position applied;       ///< Up to here the source's log was applied, or left out by the filter.
-  std::string error;      ///< The last error of either thread; empty if there was none.
-};
+class ChannelDialect;
 
 /// The one channel of a host. Neither the source nor the target may be the other's slave. Externally
 /// synchronised.
 class Channel {
  public:
   /// `target` must outlive the channel.
-  explicit Channel(HostAdmin& target) : target_(target) {}
+  ///
+  /// from  Where the channel begins, or has begun: what the source had committed by then is in the copy.
+  ///       Needed by all calls but Read and End.
+  explicit Channel(HostAdmin& target, Position from = {});
 
   /// Returns the channel's state; nullopt if the target has no channel.
   absl::StatusOr<std::optional<ChannelState>> Read();
-  /// Begins to apply what the source writes from `from` on.
-  absl::Status Start(const Host& source, const Access& access, const Position& from,
-                     const std::string& patterns);
+  /// Begins to apply what the source writes from there on.
+  absl::Status Start(const Host& source, const Access& access, const std::string& patterns);
   /// Waits until all of the source's log up to `position` is applied. DEADLINE_EXCEEDED after `wait`;
   /// UNAVAILABLE instead if the channel has reported an error by then, such as a lost connection;
   /// FAILED_PRECONDITION, with the server's error, as soon as the channel does not apply any more.
@@ -63,12 +53,14 @@ class Channel {
   /// AwaitApplied.
   absl::Status ApplyUpTo(const Position& position, std::chrono::milliseconds wait);
   /// Goes on after Pause or ApplyUpTo.
-  absl::Status Resume();
+  absl::Status Resume(const Access& access);
   /// Removes the channel, if there is one.
   absl::Status End();
 
  private:
   HostAdmin& target_;
+  const Position from_;
+  const ChannelDialect& dialect_;
 };
 
 }  // namespace kvstore::shardops

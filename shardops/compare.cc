@@ -12,6 +12,7 @@
 #include "backends/mysql/driver/tables.h"
 #include "base/fail_point.h"
 #include "shardops/quoted.h"
+#include "shardops/snapshot.h"
 
 namespace kvstore::shardops {
 namespace {
@@ -22,6 +23,8 @@ using Sums = std::map<std::string, std::string>;
 /// How long the channel may take to reach the position at which both sides are compared.
 constexpr std::chrono::seconds kCatchUp{60};
 constexpr std::chrono::milliseconds kCommittedPoll{10};
+/// The same on MySQL, where each attempt has clients' commits wait.
+constexpr std::chrono::milliseconds kBlockedPoll{1000};
 /// How many tables one statement checks. The comparison can be cancelled between two statements only.
 constexpr size_t kBatch = 16;
 
@@ -40,31 +43,11 @@ absl::StatusOr<Tables> ListTables(HostAdmin& host, const std::vector<std::string
   return tables;
 }
 
-/// Begins a transaction in which the connection reads what there is now, whatever is written later.
-absl::Status BeginSnapshot(HostAdmin& host) {
-  return host.WithConnection([](mysql::Connection& connection) {
-    connection.Run("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY");
-    return absl::OkStatus();
-  });
-}
-
-/// Returns the position in the binary log that the connection's snapshot has.
-absl::StatusOr<Position> SnapshotPosition(HostAdmin& host) {
-  return host.WithConnection([](mysql::Connection& connection) -> absl::StatusOr<Position> {
-    Position position;
-    mysql::Rows rows = connection.Ask("SHOW STATUS LIKE 'binlog_snapshot%'");
-    while (rows.Next()) {
-      if (rows.Bytes(1) == "Binlog_snapshot_file") position.file = rows.Bytes(2);
-      if (rows.Bytes(1) == "Binlog_snapshot_position") position.offset = std::stoull(rows.Bytes(2));
-    }
-    return position;
-  });
-}
-
 /// Returns whether there are transactions in the source's log between the position of its snapshot and what
 /// the channel has applied.
 absl::StatusOr<bool> LacksTransactions(HostAdmin& source, const Position& snapshot, const Position& applied) {
-  if (applied <= snapshot) return false;
+  // A snapshot of MySQL has all that was sent (BeginSnapshotAtPosition).
+  if (source.engine() == Engine::kMySql || applied <= snapshot) return false;
   return source.WithConnection([&](mysql::Connection& connection) -> absl::StatusOr<bool> {
     // A log also has events that belong to no transaction, such as those at the beginning of a file.
     mysql::Rows rows = connection.Ask(
@@ -77,39 +60,44 @@ absl::StatusOr<bool> LacksTransactions(HostAdmin& source, const Position& snapsh
 /// Begins a snapshot on the source that has all that the paused channel has applied, and returns its
 /// position. Without that the copy could have more than the source: a master sends a transaction to whoever
 /// replicates from it before it commits, since it waits for its slave's acknowledgement in between.
-absl::StatusOr<Position> BeginSourceSnapshot(HostAdmin& source, const Position& applied) {
+absl::StatusOr<Position> BeginSourceSnapshot(HostAdmin& source, const Access& access,
+                                             const Position& applied) {
   const auto deadline = std::chrono::steady_clock::now() + kCatchUp;
   for (;;) {
-    if (auto status = BeginSnapshot(source); !status.ok()) return status;
-    auto position = SnapshotPosition(source);
-    if (!position.ok()) return position;
-    const auto lacks = LacksTransactions(source, *position, applied);
+    auto position = BeginSnapshotAtPosition(source, access);
+    // On MySQL commits could not be blocked: one of them waits for the slave.
+    const bool waits = source.engine() == Engine::kMySql && absl::IsUnavailable(position.status());
+    if (!position.ok() && !waits) return position;
+    const absl::StatusOr<bool> lacks =
+        waits ? absl::StatusOr<bool>(true) : LacksTransactions(source, *position, applied);
     if (!lacks.ok()) return lacks.status();
     if (!*lacks) return position;
     if (std::chrono::steady_clock::now() >= deadline) {
       return absl::DeadlineExceededError(fmt::format(
           "{}: has not committed in {} s what it had sent already: does its slave acknowledge? kv "
-          "shards status tells",
-          source.host().ToString(), kCatchUp.count()));
+          "shards status tells{}",
+          source.host().ToString(), kCatchUp.count(),
+          waits ? fmt::format(". The last attempt to wait for that: {}", std::string(position.status().message()))
+                : ""));
     }
     Reached("move.uncommitted");
-    std::this_thread::sleep_for(kCommittedPoll);
+    std::this_thread::sleep_for(waits ? kBlockedPoll : kCommittedPoll);
   }
 }
 
 /// Begins snapshots on both sides that have the same position of the source's log.
-absl::Status BeginBoth(HostAdmin& source, HostAdmin& target, Channel& channel) {
+absl::Status BeginBoth(HostAdmin& source, HostAdmin& target, const Access& access, Channel& channel) {
   if (auto status = channel.Pause(); !status.ok()) return status;
   const auto both = [&]() -> absl::Status {
     const auto paused = channel.Read();
     if (!paused.ok()) return paused.status();
-    const auto position = BeginSourceSnapshot(source, *paused ? (*paused)->applied : Position{});
+    const auto position = BeginSourceSnapshot(source, access, *paused ? (*paused)->applied : Position{});
     if (!position.ok()) return position.status();
     if (auto status = channel.ApplyUpTo(*position, kCatchUp); !status.ok()) return status;
     return BeginSnapshot(target);
   };
   const absl::Status status = both();
-  const absl::Status on = channel.Resume();
+  const absl::Status on = channel.Resume(access);
   return status.ok() ? on : status;
 }
 
@@ -128,15 +116,15 @@ absl::StatusOr<Sums> Checksums(HostAdmin& host, std::span<const std::string> tab
 }  // namespace
 
 absl::StatusOr<std::vector<std::string>> CompareCopies(HostAdmin& source, HostAdmin& target,
-                                                       const Access& access,
+                                                       const Access& access, const Position& from,
                                                        const std::vector<std::string>& databases,
                                                        const Progress& progress) {
   const auto here = HostAdmin::Open(source.host(), WithLongReadTimeout(access));
   if (!here.ok()) return here.status();
   const auto there = HostAdmin::Open(target.host(), WithLongReadTimeout(access));
   if (!there.ok()) return there.status();
-  Channel channel(target);
-  if (auto status = BeginBoth(**here, **there, channel); !status.ok()) return status;
+  Channel channel(target, from);
+  if (auto status = BeginBoth(**here, **there, access, channel); !status.ok()) return status;
   const auto tables = ListTables(source, databases);
   if (!tables.ok()) return tables.status();
   const auto copies = ListTables(target, databases);

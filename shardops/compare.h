@@ -13,6 +13,7 @@ namespace kvstore::shardops {
 /// checksums of all tables. Both sides are read in snapshots of one position of the source's log. Clients of
 /// the source go on; the channel is paused until both snapshots have begun.
 ///
+/// from      Where the channel has begun.
 /// progress  Is called with the numbers of tables that were compared, and of all tables; may be null. The
 ///           comparison ends with CANCELLED if it returns false.
 ///
@@ -20,7 +21,7 @@ namespace kvstore::shardops {
 /// DEADLINE_EXCEEDED if the channel does not reach the source's position within a minute, or the source has
 /// not committed within one what it had sent to the channel; DATA_LOSS if a table cannot be read.
 absl::StatusOr<std::vector<std::string>> CompareCopies(HostAdmin& source, HostAdmin& target,
-                                                       const Access& access,
+                                                       const Access& access, const Position& from,
                                                        const std::vector<std::string>& databases,
                                                        const Progress& progress);
 

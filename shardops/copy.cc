@@ -14,9 +14,6 @@
 namespace kvstore::shardops {
 namespace {
 
-/// The session that loads a copy holds this lock of the server; DropDatabases waits for it.
-constexpr char kLoading[] = "kvstore_loading";
-
 /// Returns the options by which a client logs in to a host.
 std::string ClientOptions(const Host& host, const Access& access) {
   return OptionFile("client", host, access.admin, "protocol=tcp\nmax-allowed-packet=1G\n");
@@ -33,7 +30,7 @@ std::optional<Position> FindPosition(std::string_view header) {
   const size_t offset = rest.find(kOffset);
   if (offset == std::string_view::npos || rest.find(';', offset) == std::string_view::npos)
     return std::nullopt;
-  Position position{std::string(rest.substr(0, offset)), 0};
+  Position position{.file = std::string(rest.substr(0, offset)), .offset = 0, .gtids = {}};
   const char* const digits = rest.data() + offset + kOffset.size();
   if (std::from_chars(digits, rest.data() + rest.size(), position.offset).ec != std::errc())
     return std::nullopt;
@@ -51,14 +48,14 @@ std::vector<std::string> DumpCommand(const UnnamedFile& options, const std::vect
 
 /// The command checks the claim when its connection begins, and fails if the target is not claimed by this
 /// operator any more: a process that was suspended for long must not load into a host that another operator
-/// may have made a master by now. It takes the lock kLoading first, so that from the check on DropDatabases
-/// waits until the load ends. (A subquery with two rows is what makes the init command fail.)
+/// may have made a master by now. It takes the lock kLoadingLock first, so that from the check on
+/// DropDatabases waits until the load ends. (A subquery with two rows is what makes the init command fail.)
 std::vector<std::string> LoadCommand(const UnnamedFile& options, uint64_t claim, bool unlogged) {
   return {"mariadb", FileOf(options), "--default-character-set=utf8mb4", "--binary-mode",
           fmt::format("--init-command=SET @loading = GET_LOCK('{}', 60), @claimed = IF(IS_USED_LOCK('{}') "
                       "<=> {}, 1, (SELECT 1 "
                       "UNION SELECT 2)){}",
-                      kLoading, kOperatorLock, claim, unlogged ? ", SESSION sql_log_bin = 0" : "")};
+                      kLoadingLock, kOperatorLock, claim, unlogged ? ", SESSION sql_log_bin = 0" : "")};
 }
 
 /// Returns all users but the server's own, as "'kvstore'@'10.%'".
@@ -133,7 +130,7 @@ absl::Status CopyUsers(HostAdmin& source, HostAdmin& target) {
 
 absl::Status DropDatabases(HostAdmin& host, const std::vector<std::string>& databases, bool unlogged) {
   return host.WithConnection([&](mysql::Connection& connection) {
-    mysql::Rows loading = connection.Ask(fmt::format("SELECT GET_LOCK('{}', 10)", kLoading));
+    mysql::Rows loading = connection.Ask(fmt::format("SELECT GET_LOCK('{}', 10)", kLoadingLock));
     if (!loading.Next() || loading.IsNull(1) || loading.Uint(1) != 1) {
       return absl::UnavailableError(
           fmt::format("{}: a copy of an earlier command, which has died, is still being loaded: run this "
@@ -143,7 +140,7 @@ absl::Status DropDatabases(HostAdmin& host, const std::vector<std::string>& data
     if (unlogged) connection.Run("SET SESSION sql_log_bin = 0");
     for (const std::string& name : databases) connection.Run("DROP DATABASE IF EXISTS " + mysql::Quote(name));
     if (unlogged) connection.Run("SET SESSION sql_log_bin = 1");
-    connection.Run(fmt::format("DO RELEASE_LOCK('{}')", kLoading));
+    connection.Run(fmt::format("DO RELEASE_LOCK('{}')", kLoadingLock));
     return absl::OkStatus();
   });
 }

@@ -11,6 +11,9 @@
 
 namespace kvstore::shardops {
 
+/// The session that loads a copy holds this lock of the server; DropDatabases waits for it.
+inline constexpr char kLoadingLock[] = "kvstore_loading";
+
 struct CopyOptions {
   /// Databases to copy; if empty, all but the server's own.
   std::vector<std::string> databases;

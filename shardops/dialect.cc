@@ -22,6 +22,7 @@ const Words& WordsOf(Engine engine) {
       .stop_slave = "STOP SLAVE",
       .forget_master = "STOP SLAVE; RESET SLAVE ALL",
       .start_applying = "START SLAVE SQL_THREAD",
+      .stop_channels = "STOP ALL SLAVES",
       .dump_command = "Binlog Dump",
   };
   static constexpr Words kMySql{
@@ -35,6 +36,7 @@ const Words& WordsOf(Engine engine) {
       .stop_slave = "STOP REPLICA",
       .forget_master = "STOP REPLICA; RESET REPLICA ALL",
       .start_applying = "START REPLICA SQL_THREAD",
+      .stop_channels = "STOP REPLICA FOR CHANNEL 'kvstore_move'",
       .dump_command = "Binlog Dump GTID",
   };
   return engine == Engine::kMariaDb ? kMariaDb : kMySql;

@@ -21,7 +21,8 @@ struct Words {
   std::string_view stop_slave;
   std::string_view forget_master;  ///< The statements that make a slave follow nobody.
   std::string_view start_applying;
-  std::string_view dump_command;  ///< What SHOW PROCESSLIST says that a connection of a slave does.
+  std::string_view stop_channels;  ///< Ends the channels of a move that was given up.
+  std::string_view dump_command;   ///< What SHOW PROCESSLIST says that a connection of a slave does.
 };
 
 const Words& WordsOf(Engine engine);

@@ -320,12 +320,15 @@ void FindLeftChannels(FleetOperator& fleet, const Expected& expected, const Answ
     const auto admin = HostAdmin::Open(host, fleet.access);
     if (!admin.ok()) continue;
     const auto channel = Channel(**admin).Read();
-    if (!channel.ok() || !*channel || (!(*channel)->receives && !(*channel)->applies)) continue;
+    if (!channel.ok() || !*channel) continue;
+    // A MySQL server that was started again cannot log in at the source, and so gets nothing more.
+    const bool applies = (*channel)->applies && (*admin)->engine() == Engine::kMariaDb;
+    if (!(*channel)->receives && !applies) continue;
     found.Add(fmt::format(
         "{0}: replicates from {1} for a move that was given up, and may acknowledge commits in the place of "
-        "that one's slave: STOP ALL SLAVES there at once; docs/runbook.md, 'The new hosts of a move are gone "
+        "that one's slave: {2} there at once; docs/runbook.md, 'The new hosts of a move are gone "
         "for good', says how to go on",
-        host.ToString(), (*channel)->source.ToString()));
+        host.ToString(), (*channel)->source.ToString(), (*admin)->words().stop_channels));
   }
 }
 

@@ -63,6 +63,43 @@ void GtidSet::Add(const GtidSet& other) {
   }
 }
 
+void GtidSet::Remove(const GtidSet& other) {
+  for (const auto& [name, theirs] : other.of_) {
+    const auto found = of_.find(name);
+    if (found == of_.end()) continue;
+    Intervals& ours = found->second;
+    for (const auto& [first, last] : theirs) {
+      auto at = ours.upper_bound(first);
+      if (at != ours.begin() && std::prev(at)->second >= first) --at;
+      while (at != ours.end() && at->first <= last) {
+        const auto [our_first, our_last] = *at;
+        at = ours.erase(at);
+        if (our_first < first) ours.emplace(our_first, first - 1);
+        if (our_last > last) at = ours.emplace(last + 1, our_last).first;
+      }
+    }
+    if (ours.empty()) of_.erase(found);
+  }
+}
+
+uint64_t GtidSet::LowestMissing(const std::string& name, uint64_t from) const {
+  const auto found = of_.find(name);
+  if (found == of_.end()) return from;
+  // Intervals do not touch, so the number after one is in no other.
+  const auto after = found->second.upper_bound(from);
+  if (after == found->second.begin()) return from;
+  return std::max(from, std::prev(after)->second + 1);
+}
+
+GtidSet GtidSet::OfServer(const std::string& uuid, std::string_view but_tag) const {
+  GtidSet part;
+  for (const auto& [name, intervals] : of_) {
+    if (!name.starts_with(uuid) || name == fmt::format("{}:{}", uuid, but_tag)) continue;
+    part.of_.emplace(name, intervals);
+  }
+  return part;
+}
+
 uint64_t GtidSet::CountMissingIn(const GtidSet& other) const {
   uint64_t missing = 0;
   for (const auto& [name, intervals] : of_) {

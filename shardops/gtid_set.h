@@ -22,6 +22,12 @@ class GtidSet {
 
   /// Adds all transactions of another set.
   void Add(const GtidSet& other);
+  /// Removes all transactions of another set.
+  void Remove(const GtidSet& other);
+  /// Returns the lowest number from `from` on that is not in the set, of a server's UUID, or "UUID:tag".
+  uint64_t LowestMissing(const std::string& name, uint64_t from = 1) const;
+  /// Returns the transactions that have their numbers from this server, but for those with this tag.
+  GtidSet OfServer(const std::string& uuid, std::string_view but_tag) const;
   /// Returns how many transactions of this set another one lacks.
   uint64_t CountMissingIn(const GtidSet& other) const;
   /// Returns the set in the server's form, with servers in the order of their UUIDs.

@@ -16,6 +16,7 @@
 #include "shardops/map_history.h"
 #include "shardops/move_gone.h"
 #include "shardops/mover.h"
+#include "shardops/skipped_statements.h"
 
 namespace kvstore::shardops {
 namespace {
@@ -89,6 +90,12 @@ absl::StatusOr<uint32_t> CountMoved(const Maps& maps, const MoveRecord& move) {
     if (there) ++moved;
   }
   return moved;
+}
+
+/// Ends the channel of a host if it answers now.
+void EndChannelIfItAnswers(FleetOperator& fleet, const Host& target) {
+  const auto admin = HostAdmin::Open(target, fleet.access);
+  if (admin.ok()) Channel(**admin).End().IgnoreError();
 }
 
 /// Removes the operation of a move that is not under way (any more) from the ledger, where a process that
@@ -355,7 +362,14 @@ absl::Status CancelMove(FleetOperator& fleet, const MoveRange& range, const std:
   const MoveRange rest{range.mod, range.first + *count, range.last};
 
   if (!all) {
-    if (auto status = Thaw(**source, rest); !status.ok()) return status;
+    // The shards are used again whether or not the target answers. On MySQL its channel is not told to skip
+    // that. So it is ended if the target answers, and no move goes on by it, even if this process dies now.
+    if ((*source)->engine() == Engine::kMySql) {
+      if (auto status = ForgetChannel(fleet, move); !status.ok()) return status;
+      if (!gone) EndChannelIfItAnswers(fleet, MasterOf(*maps, move.to));
+    }
+    SkippedStatements by_nobody(**source, nullptr);
+    if (auto status = Thaw(**source, rest, by_nobody); !status.ok()) return status;
     if (auto status = CheckHasAll(**source, rest); !status.ok()) return status;
     fleet.report(fmt::format("shards {} are used at {}", rest.ToString(), (*source)->host().ToString()));
     Reached("move.thawed");

@@ -62,6 +62,7 @@ std::string ToText(const MoveRecord& move) {
                      {"state", Name(move.state)},
                      {"log_file", move.position.file},
                      {"log_position", move.position.offset},
+                     {"log_gtids", move.position.gtids},
                      {"leaves", std::move(leaves)},
                      {"began_ms", move.began_ms}});
 }
@@ -77,7 +78,10 @@ absl::StatusOr<MoveRecord> Parse(const ZooKeeperNode& node) {
     if (state == kStates.end())
       return absl::DataLossError("state: must be one of copying, following, switching, moved");
     move.state = static_cast<MoveState>(state - kStates.begin());
-    move.position = {json.at("log_file"), json.at("log_position")};
+    // Records of versions that moved shards on MariaDB only have no sets.
+    move.position = {.file = json.at("log_file"),
+                     .offset = json.at("log_position"),
+                     .gtids = json.value("log_gtids", std::string())};
     for (const Json& pair : json.at("leaves")) move.old_homes.push_back(PairOf(pair));
     move.began_ms = json.at("began_ms");
     move.version = node.version;

@@ -17,9 +17,11 @@
 #include "shardops/compare.h"
 #include "shardops/copy.h"
 #include "shardops/freeze.h"
+#include "shardops/move_checks.h"
 #include "shardops/move_gone.h"
 #include "shardops/notes.h"
-#include "shardops/open.h"
+#include "shardops/skipped_statements.h"
+#include "shardops/table_copy.h"
 
 namespace kvstore::shardops {
 namespace {
@@ -32,51 +34,6 @@ constexpr size_t kSwitchTables = 48;
 /// How long the rest of the log may take to be applied while clients wait. After that the shards are put back
 /// into use at the old home.
 constexpr milliseconds kDrain{2000};
-
-absl::StatusOr<HostState> ReadHost(const Host& host, const Access& access) {
-  const auto admin = HostAdmin::Open(host, access);
-  if (!admin.ok()) return admin.status();
-  return (*admin)->Read();
-}
-
-/// Returns the gtid_domain_id that both hosts of a pair share; FAILED_PRECONDITION if they do not share one,
-/// or the master does not log what it replicates (a channel).
-absl::StatusOr<uint64_t> DomainOf(const Pair& pair, const Access& access) {
-  const auto master = ReadHost(pair.master, access);
-  if (!master.ok()) return master.status();
-  const auto slave = ReadHost(pair.slave, access);
-  if (!slave.ok()) return slave.status();
-  if (!master->log_slave_updates)
-    return Refuse(pair.master.ToString() +
-                  ": log_slave_updates is off: set it in its configuration, start it again, then run the "
-                  "command again");
-  if (master->gtid_domain != slave->gtid_domain) {
-    return Refuse(fmt::format("gtid_domain_id: is {} at {}, {} at its slave {}: set it to the same",
-                              master->gtid_domain, pair.master.ToString(), slave->gtid_domain,
-                              pair.slave.ToString()));
-  }
-  return master->gtid_domain;
-}
-
-/// Checks that a host applies transactions of several domains in the order of the log. Otherwise it could
-/// apply what the channel brings before the copy to which that belongs, and what clients write after the move
-/// before either.
-absl::Status CheckOrder(const Host& host, const Access& access) {
-  const auto admin = HostAdmin::Open(host, access);
-  if (!admin.ok()) return admin.status();
-  return (*admin)->WithConnection([&](mysql::Connection& connection) {
-    mysql::Rows rows = connection.Ask(
-        "SELECT @@slave_parallel_threads, @@slave_parallel_mode FROM DUAL "
-        "WHERE @@slave_parallel_threads > 0 AND @@slave_parallel_mode NOT IN ('none', 'minimal')");
-    if (!rows.Next()) return absl::OkStatus();
-    return Refuse(fmt::format(
-        "{}: slave_parallel_mode is {} with slave_parallel_threads = {}: transactions of two domains would "
-        "not "
-        "be applied in order. 'minimal' has them in order: STOP SLAVE; SET GLOBAL slave_parallel_mode = "
-        "'minimal'; START SLAVE, and in its configuration",
-        host.ToString(), rows.Bytes(2), rows.Bytes(1)));
-  });
-}
 
 }  // namespace
 
@@ -92,11 +49,17 @@ absl::Status DropCopies(FleetOperator& fleet, HostAdmin& host, const MoveRange& 
   return DropDatabases(host, shards.Databases(), /*unlogged=*/false);
 }
 
+absl::Status ForgetChannel(FleetOperator& fleet, MoveRecord& move) {
+  if (move.position.file.empty()) return absl::OkStatus();
+  move.position = {};
+  return SaveMove(fleet, move);
+}
+
 absl::StatusOr<Moved> Mover::Run() {
   // Only a new move is checked. A move that was stopped may have left shards that nobody can use, and must
   // not be refused for less than what it needs.
   if (begins_) {
-    if (auto status = CheckHosts(); !status.ok()) return status;
+    if (auto status = CheckMoveHosts(fleet_, move_.from, move_.to); !status.ok()) return status;
   }
   auto source = HostAdmin::OpenClaimed(move_.from.master, fleet_.access);
   if (!source.ok()) return source.status();
@@ -109,6 +72,7 @@ absl::StatusOr<Moved> Mover::Run() {
   target_slave_ = *std::move(slave);
   if (begins_) {
     if (auto status = CheckTables(); !status.ok()) return status;
+    if (auto status = CheckNothingAhead(*source_, *target_, move_.from); !status.ok()) return status;
     if (options_.dry_run) {
       fleet_.report(Description() + ": can be moved");
       return moved_;
@@ -163,36 +127,6 @@ absl::Status Mover::BeginOperation() {
   return absl::OkStatus();
 }
 
-absl::Status Mover::CheckHosts() {
-  for (const Pair& pair : {move_.from, move_.to}) {
-    for (const Host& host : {pair.master, pair.slave}) {
-      // One that does not answer is found below.
-      const auto admin = HostAdmin::Open(host, fleet_.access);
-      if (!admin.ok()) continue;
-      if (auto status = CheckIsMariaDb(host, (*admin)->engine(), "a move of shards"); !status.ok()) {
-        return status;
-      }
-    }
-    if (const auto problems = FindPairProblems(fleet_, pair); !problems.empty()) {
-      return Refuse(fmt::format("{}", fmt::join(problems, "\n")));
-    }
-  }
-  for (const Host& host : {move_.to.master, move_.to.slave}) {
-    if (auto status = CheckOrder(host, fleet_.access); !status.ok()) return status;
-  }
-  const auto from = DomainOf(move_.from, fleet_.access);
-  if (!from.ok()) return from.status();
-  const auto to = DomainOf(move_.to, fleet_.access);
-  if (!to.ok()) return to.status();
-  if (*from == *to) {
-    return Refuse(fmt::format(
-        "gtid_domain_id: is {} at both {} and {}; each pair needs one of its own, the same on its "
-        "two hosts: SET GLOBAL gtid_domain_id, and in their configuration",
-        *from, move_.from.master.ToString(), move_.to.master.ToString()));
-  }
-  return absl::OkStatus();
-}
-
 absl::Status Mover::CheckTables() {
   const auto here = source_->ReadTables();
   if (!here.ok()) return here.status();
@@ -237,14 +171,18 @@ absl::Status Mover::CheckMigrations() {
 // ---- the copy ----
 
 absl::Status Mover::MakeDatabases() {
-  const auto domain = source_->WithConnection([](mysql::Connection& connection) -> absl::StatusOr<uint64_t> {
-    mysql::Rows rows = connection.Ask("SELECT @@gtid_domain_id");
-    return rows.Next() ? rows.Uint(1) : 0;
-  });
-  if (!domain.ok()) return domain.status();
+  uint64_t domain = 0;  // MySQL has none
+  if (source_->engine() == Engine::kMariaDb) {
+    const auto read = source_->WithConnection([](mysql::Connection& connection) -> absl::StatusOr<uint64_t> {
+      mysql::Rows rows = connection.Ask("SELECT @@gtid_domain_id");
+      return rows.Next() ? rows.Uint(1) : 0;
+    });
+    if (!read.ok()) return read.status();
+    domain = *read;
+  }
   return target_->WithConnection([&](mysql::Connection& connection) {
     for (const std::string& database : move_.range.Databases()) {
-      mysql::CreateDatabaseOfCopy(connection, database, *domain);
+      mysql::CreateDatabaseOfCopy(connection, database, domain);
     }
     return absl::OkStatus();
   });
@@ -260,6 +198,8 @@ absl::Status Mover::Copy() {
   Channel channel(*target_);
   if (auto status = channel.End(); !status.ok()) return status;
   if (auto status = DropCopies(fleet_, *target_, move_.range); !status.ok()) return status;
+  // From here on no channel brings the target anything until the copy is complete.
+  if (auto status = CheckNothingAhead(*source_, *target_, move_.from); !status.ok()) return status;
   if (auto status = MakeDatabases(); !status.ok()) return status;
   const auto size = source_->WithConnection([&](mysql::Connection& connection) -> absl::StatusOr<uint64_t> {
     mysql::Rows rows =
@@ -272,12 +212,14 @@ absl::Status Mover::Copy() {
   fleet_.report(fmt::format("{}: copying about {} MiB", Description(), *size >> 20));
   const auto claim = target_->ClaimConnectionId();
   if (!claim.ok()) return claim.status();
-  const auto position =
-      CopyDatabases(move_.from.master, move_.to.master, fleet_.access,
-                    {.databases = move_.range.Databases(), .claim = *claim, .progress = [&](uint64_t bytes) {
-                       moved_.copied_bytes = bytes;
-                       return ReportProgress("copy", bytes, std::max(bytes, *size)).ok();
-                     }});
+  const CopyOptions copy{
+      .databases = move_.range.Databases(), .claim = *claim, .progress = [&](uint64_t bytes) {
+        moved_.copied_bytes = bytes;
+        return ReportProgress("copy", bytes, std::max(bytes, *size)).ok();
+      }};
+  const auto position = source_->engine() == Engine::kMySql
+                            ? CopyTables(move_.from.master, move_.to.master, fleet_.access, copy)
+                            : CopyDatabases(move_.from.master, move_.to.master, fleet_.access, copy);
   if (!position.ok()) return position.status();
   move_.position = *position;
   Reached("move.copied");
@@ -286,7 +228,7 @@ absl::Status Mover::Copy() {
 
 absl::Status Mover::Verify() {
   const auto differ = CompareCopies(
-      *source_, *target_, fleet_.access, move_.range.Databases(),
+      *source_, *target_, fleet_.access, move_.position, move_.range.Databases(),
       [&](uint64_t done, uint64_t total) { return ReportProgress("compare", done, total).ok(); });
   if (!differ.ok()) return differ.status();
   if (!differ->empty()) {
@@ -352,14 +294,16 @@ absl::Status Mover::Switch() {
 absl::Status Mover::SwitchPart(const MoveRange& part) {
   // If another process has taken this move over or cancelled it, this one must not take shards out of use.
   if (auto status = held_.Check(); !status.ok()) return status;
-  if (auto status = CreateMovedDatabases(*source_, part); !status.ok()) return status;
+  SkippedStatements skipped(*source_, target_.get());
+  if (auto status = CreateMovedDatabases(*source_, part, skipped); !status.ok()) return status;
+  if (auto status = skipped.Reserve(CountSkipped(part)); !status.ok()) return status;
   const auto begin = Clock::now();
   const auto prepared = [&]() -> absl::Status {
-    if (auto status = Freeze(*source_, part); !status.ok()) return status;
+    if (auto status = Freeze(*source_, part, skipped); !status.ok()) return status;
     Reached("move.frozen");
     const auto end = ReadPosition(*source_);
     if (!end.ok()) return end.status();
-    Channel channel(*target_);
+    Channel channel(*target_, move_.position);
     if (auto status = channel.AwaitApplied(*end, kDrain); !status.ok()) return status;
     const auto there = target_->Read();
     if (!there.ok()) return there.status();
@@ -368,7 +312,7 @@ absl::Status Mover::SwitchPart(const MoveRange& part) {
     return absl::OkStatus();
   };
   if (auto status = prepared(); !status.ok()) {
-    const absl::Status back = Thaw(*source_, part);
+    const absl::Status back = PutBack(part, skipped);
     if (back.ok()) return status;
     return absl::Status(
         status.code(),
@@ -392,6 +336,15 @@ absl::Status Mover::SwitchPart(const MoveRange& part) {
       fmt::format("shards {} are at {}, {} ms later", part.ToString(), move_.to.master.ToString(), pause));
   Reached("move.published");
   return absl::OkStatus();
+}
+
+absl::Status Mover::PutBack(const MoveRange& part, SkippedStatements& skipped) {
+  absl::Status back = Thaw(*source_, part, skipped);
+  if (back.ok() || source_->engine() == Engine::kMariaDb || target_->Read().ok()) return back;
+  // The target, which is to skip this, does not answer, and clients must not wait for it.
+  if (auto status = ForgetChannel(fleet_, move_); !status.ok()) return back;
+  SkippedStatements by_nobody(*source_, nullptr);
+  return Thaw(*source_, part, by_nobody);
 }
 
 absl::Status Mover::CheckHomes(const Maps& maps, const MoveRange& part) const {

@@ -13,12 +13,23 @@
 #include "shardops/maps.h"
 #include "shardops/move_options.h"
 #include "shardops/move_record.h"
+#include "shardops/skipped_statements.h"
 
 namespace kvstore::shardops {
 
 /// Drops copies of shards on a host. FAILED_PRECONDITION if the map has one of the shards on that host, so
 /// that its database is not a copy.
 absl::Status DropCopies(FleetOperator& fleet, HostAdmin& host, const MoveRange& shards);
+
+/// Records that the channel of a move is not to be used any more, so that the move cannot go on, and is to be
+/// cancelled: what the source does from now on is not skipped by it.
+///
+/// This is for MySQL, where a host that does not answer cannot be told what to skip (SkippedStatements), and
+/// where shards must be put back into use without it. Should it replicate from the source all the same, it
+/// gets what Thaw does. That names only shards that have not moved, of which it has copies that nobody uses
+/// and that the cancel drops; and it renames tables to names that the copies have, which the server refuses,
+/// so that the channel stops.
+absl::Status ForgetChannel(FleetOperator& fleet, MoveRecord& move);
 
 /// Carries out one move (move.h), from the state that its record has to the end. Used once, by one thread.
 class Mover {
@@ -32,8 +43,6 @@ class Mover {
  private:
   /// Claims the shards in the ledger, until the move is complete or cancelled.
   absl::Status BeginOperation();
-  /// Checks what a new move needs of the hosts of both pairs.
-  absl::Status CheckHosts();
   /// Checks that the source has the shards' databases, the target has none of them, and CheckMigrations.
   absl::Status CheckTables();
   /// Checks that no dataset of the shards is being migrated.
@@ -46,6 +55,8 @@ class Mover {
   absl::Status Switch();
   /// Switches the shards of `part` to the new pair, all at once.
   absl::Status SwitchPart(const MoveRange& part);
+  /// Puts shards that were taken out of use back into it (Thaw).
+  absl::Status PutBack(const MoveRange& part, SkippedStatements& skipped);
   absl::Status Publish(const MoveRange& part);
   /// Checks that the shards' master is still the host on which they were taken out of use, and that the new
   /// pair's roles are as they were.

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "base/fail_point.h"
+#include "shardops/blocked_commits.h"
 #include "shardops/channel.h"
-#include "shardops/freeze.h"
 #include "shardops/mover.h"
 #include "shardops/replication_gap.h"
 
@@ -28,7 +28,7 @@ constexpr std::chrono::seconds kCheckRolesInterval{1};
 }  // namespace
 
 absl::Status Mover::Follow() {
-  Channel channel(*target_);
+  Channel channel(*target_, move_.position);
   const std::string patterns = ReplicationPatterns(move_.range.mod, move_.range.first, move_.range.last);
   const auto state = channel.Read();
   if (!state.ok()) return state.status();
@@ -38,13 +38,14 @@ absl::Status Mover::Follow() {
     if (!part.ok()) return part.status();
     if (!*part) return absl::OkStatus();
   }
-  if (*state && (*state)->source == move_.from.master && (*state)->patterns == patterns) {
+  // A cancel that was stopped may have forgotten the channel (ForgetChannel).
+  const bool usable = !move_.position.file.empty();
+  if (usable && *state && (*state)->source == move_.from.master && (*state)->patterns == patterns) {
     if (!(*state)->applies) {
-      if (auto status = channel.Resume(); !status.ok()) return status;
+      if (auto status = channel.Resume(fleet_.access); !status.ok()) return status;
     }
-  } else if (!*state && move_.state == MoveState::kFollowing) {
-    if (auto status = channel.Start(move_.from.master, fleet_.access, move_.position, patterns); !status.ok())
-      return status;
+  } else if (usable && !*state && move_.state == MoveState::kFollowing) {
+    if (auto status = channel.Start(move_.from.master, fleet_.access, patterns); !status.ok()) return status;
   } else {
     return Refuse(
         fmt::format("{}: the channel from {} is not as it was: the server was started again, or "
@@ -108,7 +109,7 @@ absl::Status Mover::CheckRoles() const {
 absl::Status Mover::CatchUpWithin(milliseconds wait) {
   const auto end = ReadPosition(*source_);
   if (!end.ok()) return end.status();
-  if (auto status = Channel(*target_).AwaitApplied(*end, wait); !status.ok()) return status;
+  if (auto status = Channel(*target_, move_.position).AwaitApplied(*end, wait); !status.ok()) return status;
   // The target's slave must have received the same, so that it can replace the target from the first moment.
   // It may apply that later: under load it may lag for long.
   const auto there = target_->Read();

@@ -1,10 +1,9 @@
 #include <cppconn/exception.h>
 #include <fmt/format.h>
 
-#include <thread>
-
 #include "shardops/dialect.h"
 #include "shardops/gtid.h"
+#include "shardops/mysql_replication.h"
 #include "shardops/quoted.h"
 
 namespace kvstore::shardops {
@@ -14,22 +13,9 @@ using mysql::Connection;
 using mysql::Rows;
 using std::chrono::milliseconds;
 
-/// How long the applying threads may take to end once they are told to, and how often that is checked.
-constexpr std::chrono::seconds kEndApplying{5};
-constexpr milliseconds kEndPoll{20};
-
-/// Reads the state of replication. A server has a row for each channel; that of its master has no name.
-template <typename Visit>
-void ForEachChannel(Connection& connection, const Visit& visit) {
-  Rows rows = connection.Ask("SHOW REPLICA STATUS");
-  while (rows.Next()) visit(rows.Named("Channel_Name"), rows);
-}
-
-/// Returns a set of transactions in one line.
-std::string OneLine(std::string set) {
-  std::erase(set, '\n');
-  return set;
-}
+/// The channel by which a slave replicates from its master. Statements name it, since a host to which shards
+/// move has another one beside it.
+constexpr char kFromMaster[] = "";
 
 /// As of MariaDB: must be read before what the thread has received. The table of connections would name the
 /// thread of each channel, but not while it tries to reach a master that is gone.
@@ -38,35 +24,6 @@ uint64_t ReadReceiver(Connection& connection) {
       "SELECT COALESCE(MIN(processlist_id), 0) FROM performance_schema.threads WHERE name = "
       "'thread/sql/replica_io'");
   return rows.Next() ? rows.Uint(1) : 0;
-}
-
-/// Stops replicating from the master. STOP REPLICA alone would wait for a minute for the rest of a
-/// transaction of which only a part has arrived, and clients with it if the master is dead. Ending the thread
-/// that hands transactions to the applying threads has that part rolled back at once; whatever is not applied
-/// has no GTID here yet, and is got again from the next master.
-void StopReplicating(Connection& connection) {
-  connection.Run("STOP REPLICA IO_THREAD");
-  uint64_t id = 0;
-  {
-    Rows rows = connection.Ask(
-        "SELECT processlist_id FROM performance_schema.threads JOIN "
-        "performance_schema.replication_applier_status_by_coordinator USING (thread_id) WHERE channel_name = "
-        "'' "
-        "AND processing_transaction <> ''");
-    if (rows.Next() && !rows.IsNull(1)) id = rows.Uint(1);
-  }
-  if (id != 0) {
-    connection.Run(fmt::format("KILL CONNECTION {}", id));
-    const auto deadline = std::chrono::steady_clock::now() + kEndApplying;
-    bool applies = true;
-    while (applies && std::chrono::steady_clock::now() < deadline) {
-      std::this_thread::sleep_for(kEndPoll);
-      ForEachChannel(connection, [&](const std::string& name, const Rows& rows) {
-        if (name.empty()) applies = rows.Named("Replica_SQL_Running") == "Yes";
-      });
-    }
-  }
-  connection.Run("STOP REPLICA");
 }
 
 class OfMySql final : public Dialect {
@@ -222,7 +179,9 @@ class OfMySql final : public Dialect {
     set_wait(usual);
   }
 
-  void StopReceiving(Connection& connection) const override { connection.Run("STOP REPLICA IO_THREAD"); }
+  void StopReceiving(Connection& connection) const override {
+    connection.Run("STOP REPLICA IO_THREAD FOR CHANNEL ''");
+  }
 
   void BecomeMaster(Connection& connection) const override {
     ForgetMaster(connection);
@@ -243,7 +202,13 @@ class OfMySql final : public Dialect {
   }
 
   void Follow(Connection& connection, const Host& master, const Access& access) const override {
-    StopReplicating(connection);
+    StopReplicating(connection, kFromMaster);
+    // What a channel of a move brings to this host would not reach its new master.
+    std::vector<std::string> channels;
+    ForEachChannel(connection, [&](const std::string& name, const Rows& /*rows*/) {
+      if (!name.empty()) channels.push_back(name);
+    });
+    for (const std::string& name : channels) RemoveChannel(connection, name);
     connection.Run("SET GLOBAL rpl_semi_sync_source_enabled = OFF, rpl_semi_sync_replica_enabled = ON");
     // A replica gives up after 10 attempts unless it is told otherwise. The source's public key is for
     // caching_sha2_password where the connection has no TLS. By the heartbeats a master notices soon that its
@@ -252,16 +217,13 @@ class OfMySql final : public Dialect {
         fmt::format("CHANGE REPLICATION SOURCE TO SOURCE_HOST = {}, SOURCE_PORT = {}, SOURCE_USER = {}, "
                     "SOURCE_PASSWORD = "
                     "{}, SOURCE_AUTO_POSITION = 1, GET_SOURCE_PUBLIC_KEY = 1, SOURCE_CONNECT_RETRY = 1, "
-                    "SOURCE_RETRY_COUNT = 4294967295, SOURCE_HEARTBEAT_PERIOD = 2",
+                    "SOURCE_RETRY_COUNT = 4294967295, SOURCE_HEARTBEAT_PERIOD = 2 FOR CHANNEL ''",
                     Quoted(master.name), master.port, Quoted(access.replication_user),
                     Quoted(access.replication_password)));
-    connection.Run("START REPLICA");
+    connection.Run("START REPLICA FOR CHANNEL ''");
   }
 
-  void ForgetMaster(Connection& connection) const override {
-    StopReplicating(connection);
-    connection.Run("RESET REPLICA ALL");
-  }
+  void ForgetMaster(Connection& connection) const override { RemoveChannel(connection, kFromMaster); }
 };
 
 }  // namespace

@@ -54,9 +54,9 @@ std::set<std::string> StatementsOfTheTable() {
 /// The statements that messages have from the words of MariaDB; of MySQL they are the same by other names.
 std::vector<std::string> StatementsOfTheWords() {
   const shardops::Words& words = shardops::WordsOf(shardops::Engine::kMariaDb);
-  return StatementsIn(fmt::format("say: SET GLOBAL {} = ON; SET GLOBAL {} = ON; {}; {}; {}", words.semi_sync,
-                                  words.wait_no_slave, words.stop_slave, words.forget_master,
-                                  words.start_applying));
+  return StatementsIn(fmt::format("say: SET GLOBAL {} = ON; SET GLOBAL {} = ON; {}; {}; {}; {}",
+                                  words.semi_sync, words.wait_no_slave, words.stop_slave, words.forget_master,
+                                  words.start_applying, words.stop_channels));
 }
 
 TEST(SqlAdvice, EveryStatementThatAMessageProposesIsInTheTableOfTests) {

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -6,6 +7,7 @@
 
 #include "shardops/move.h"
 #include "shardops/replace.h"
+#include "shardops/skipped_statements.h"
 #include "shardops/status.h"
 #include "tests/shardops/pair.h"
 #include "tests/support/eventually.h"
@@ -55,13 +57,54 @@ class EnginesTest : public ::testing::Test {
   PairFleet pair_;
 };
 
-TEST_F(EnginesTest, AMoveOfShardsIsRefused) {
-  ServerPair second(2);
+TEST_F(EnginesTest, ShardsDoNotMoveToServersOfTheOtherEngine) {
+  const MariaDbServer master(ServerPair::Arguments(8, 9, {}), /*mysql=*/false);
+  const MariaDbServer slave(ServerPair::Arguments(9, 9, {}), /*mysql=*/false);
   const shardops::MoveRange range{.mod = true, .first = 0, .last = 3};
-  EXPECT_THAT(shardops::MoveShards(pair_.fleet(), range, second.hosts(), {}),
-              FailsWith(kRefused, "a move of shards is possible on MariaDB servers only"));
-  EXPECT_EQ(second.a().Run("SHOW DATABASES LIKE 'mod%'"), "");
+  const shardops::Pair there{{"127.0.0.1", master.port()}, {"127.0.0.1", slave.port()}};
+  EXPECT_THAT(shardops::MoveShards(pair_.fleet(), range, there, {}),
+              FailsWith(kRefused, "shards move between pairs of the same engine only"));
+  EXPECT_EQ(master.Run("SHOW DATABASES LIKE 'mod%'"), "");
   EXPECT_THAT(*pair_.fleet().ledger->List(), IsEmpty());
+  ExpectInOrder();
+}
+
+TEST_F(EnginesTest, WhatChannelsSkipIsRunAtTheSourceAndItsSlaveAndNotWithoutTheTarget) {
+  ServerPair second(2);
+  ASSERT_OK_AND_ASSIGN(const auto source,
+                       shardops::HostAdmin::OpenClaimed(pair_.host_a(), pair_.fleet().access));
+  ASSERT_OK_AND_ASSIGN(const auto target,
+                       shardops::HostAdmin::OpenClaimed(second.host_a(), pair_.fleet().access));
+  shardops::SkippedStatements skipped(*source, target.get());
+  const auto run = [&](const std::string& statement) {
+    return source->WithConnection(
+        [&](mysql::Connection& connection) { return skipped.Run(connection, {statement}); });
+  };
+  const auto skips = [&](MariaDbServer& server, int number) {
+    return server.Run(fmt::format("SELECT GTID_SUBSET('{}:kvstore_move:{}', @@GLOBAL.gtid_executed)",
+                                  pair_.a().Run("SELECT @@server_uuid").substr(0, 36), number)) == "1\n";
+  };
+  ASSERT_OK(run("CREATE DATABASE db00901"));
+  EXPECT_TRUE(skips(second.a(), 1));
+  EXPECT_TRUE(Eventually([&] { return skips(second.b(), 1) && skips(pair_.b(), 1); }));
+  EXPECT_EQ(pair_.b().Run("SHOW DATABASES LIKE 'db009%'"), "db00901\n");
+  EXPECT_EQ(second.a().Run("SHOW DATABASES LIKE 'db009%'"), "");
+  // A statement that the source refuses leaves its number to the next one.
+  EXPECT_FALSE(run("CREATE DATABASE db00901").ok());
+  ASSERT_OK(run("CREATE DATABASE db00902"));
+  EXPECT_TRUE(skips(pair_.a(), 2));
+  EXPECT_FALSE(skips(second.a(), 3));
+  // What the target was prepared for is run without it, and nothing else.
+  ASSERT_OK(skipped.Reserve(2));
+  EXPECT_TRUE(skips(second.a(), 4));
+  second.a().Kill();
+  ASSERT_OK(run("CREATE DATABASE db00903"));
+  ASSERT_OK(run("CREATE DATABASE db00904"));
+  EXPECT_FALSE(run("CREATE DATABASE db00905").ok());
+  EXPECT_EQ(pair_.a().Run("SHOW DATABASES LIKE 'db009%'"), "db00901\ndb00902\ndb00903\ndb00904\n");
+  for (const char* const name : {"db00901", "db00902", "db00903", "db00904"}) {
+    pair_.a().Run(std::string("DROP DATABASE ") + name);
+  }
   ExpectInOrder();
 }
 

@@ -46,6 +46,38 @@ TEST(GtidSet, WhatIsMissingIsCountedWithinGapsAndForUnknownServers) {
   }
 }
 
+TEST(GtidSet, WhatIsRemovedIsCutOutOfIntervals) {
+  const auto without = [](const std::string& one, const std::string& other) {
+    GtidSet set(one);
+    set.Remove(GtidSet(other));
+    return set.ToString();
+  };
+  EXPECT_EQ(without(Of(kA, "1-10"), Of(kA, "4-6")), Of(kA, "1-3:7-10"));
+  EXPECT_EQ(without(Of(kA, "1-10:20"), Of(kA, "8-20")), Of(kA, "1-7"));
+  EXPECT_EQ(without(Of(kA, "5-10"), Of(kA, "1-5:7:9-30")), Of(kA, "6:8"));
+  EXPECT_EQ(without(Of(kA, "1-3"), Of(kA, "1-3")), "");
+  EXPECT_EQ(without(Of(kA, "1-3"), Of(kB, "1-3")), Of(kA, "1-3"));
+  EXPECT_EQ(without(Of(kA, "1-3:tag:1-2"), Of(kA, "1-3")), Of(kA, "tag:1-2"));
+}
+
+TEST(GtidSet, TheLowestMissingNumberOfAServerIsFound) {
+  const GtidSet set(Of(kA, "1-3:5:9-10:tag:2"));
+  const auto lowest = [&](uint64_t from) { return set.LowestMissing(kA, from); };
+  EXPECT_EQ(lowest(1), 4u);
+  EXPECT_EQ(lowest(4), 4u);
+  EXPECT_EQ(lowest(5), 6u);
+  EXPECT_EQ(lowest(9), 11u);
+  EXPECT_EQ(lowest(40), 40u);
+  EXPECT_EQ(set.LowestMissing(std::string(kA) + ":tag"), 1u);
+  EXPECT_EQ(set.LowestMissing(std::string(kA) + ":tag", 2), 3u);
+  EXPECT_EQ(set.LowestMissing(kB), 1u);
+}
+
+TEST(GtidSet, OfOneServerAreItsNumbersOfAllTagsButOne) {
+  const GtidSet set(Of(kA, "1-3:other:1:tag:2") + "," + Of(kB, "1"));
+  EXPECT_EQ(set.OfServer(kA, "tag").ToString(), Of(kA, "1-3") + "," + Of(kA, "other:1"));
+}
+
 TEST(Gtid, PositionsOfMariaDbAreCountedByTheirSequences) {
   EXPECT_EQ(CountMissing("0-1-17,1-4-3", "0-2-15"), 5u);
   EXPECT_EQ(CountMissing("0-1-17", "0-9-17"), 0u);

@@ -84,6 +84,16 @@ TEST_F(CrossedMoveTest, AChannelDoesNotAcknowledgeCommitsInPlaceOfTheSlave) {
   // the channel by itself.
   second_.a().Kill();
   second_.a().Start();
+  if (OnMySql()) {
+    // A MySQL server has forgotten its login at the source.
+    const auto admin = Open(second_.host_a());
+    EXPECT_TRUE(Eventually([&] {
+      const auto state = shardops::Channel(*admin).Read();
+      return state.ok() && *state && (*state)->error.find("Invalid (empty) username") != std::string::npos;
+    }));
+    EXPECT_TRUE(Eventually([&] { return clients("\t1\n"); }));
+    return;
+  }
   ASSERT_TRUE(Eventually([&] { return clients("\t2\n"); }));
   ASSERT_OK(Open(second_.host_a())->BecomeMaster());
   EXPECT_TRUE(Eventually([&] { return clients("\t1\n"); }));
@@ -281,21 +291,22 @@ TEST_F(CrossedMoveTest, NobodyMakesATableWhereShardsAreTakenOutOfUse) {
 TEST_F(CrossedMoveTest, TablesThatWereMadeThereAllTheSameAreNotInTheWay) {
   for (int row = 0; row < 20; ++row) EXPECT_OK(Put(std::to_string(row)));
   const std::unique_ptr<shardops::HostAdmin> host = Open(first_.host_a());
-  ASSERT_OK(CreateMovedDatabases(*host, kRows));
-  ASSERT_OK(Freeze(*host, kRows));
+  shardops::SkippedStatements skipped(*host, nullptr);
+  ASSERT_OK(CreateMovedDatabases(*host, kRows, skipped));
+  ASSERT_OK(Freeze(*host, kRows, skipped));
   const auto ghost = [&] {
     first_.a().Run("CREATE DATABASE mod00001; CREATE TABLE mod00001.events LIKE mod00001_moved.events");
   };
   ghost();
-  EXPECT_OK(Freeze(*host, kRows)) << "given again";
+  EXPECT_OK(Freeze(*host, kRows, skipped)) << "given again";
   ghost();
   // Somebody has written to the new table. Its rows must not get lost, nor hide those of the shard's own
   // table.
   first_.a().Run("INSERT INTO mod00001.events VALUES ('ghost', 'c', 1, 'v')");
-  EXPECT_THAT(Thaw(*host, kRows),
+  EXPECT_THAT(Thaw(*host, kRows, skipped),
               FailsWith(StatusCode::kFailedPrecondition, "has rows that clients were told"));
   first_.a().Run("CREATE DATABASE kept; RENAME TABLE mod00001.events TO kept.events");
-  EXPECT_OK(Thaw(*host, kRows));
+  EXPECT_OK(Thaw(*host, kRows, skipped));
   for (int row = 0; row < 20; ++row) EXPECT_TRUE(Has(std::to_string(row))) << row;
 }
 

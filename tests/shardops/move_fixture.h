@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <sstream>
 #include <string>
 
 #include "base/fail_point.h"
@@ -49,6 +50,21 @@ class MoveTest : public ::testing::Test {
   /// Returns the databases of shards on a server, including those that have moved away.
   static std::string Databases(const MariaDbServer& server, const std::string& like) {
     return server.Run("SHOW DATABASES LIKE '" + like + "'");
+  }
+  /// Returns the names of the channels by which shards are copied to a server, each in a line.
+  static std::string Channels(const MariaDbServer& server) {
+    if (OnMySql()) {
+      return server.Run(
+          "SELECT channel_name FROM performance_schema.replication_connection_configuration WHERE "
+          "channel_name <> ''");
+    }
+    // The first two columns are the name of a connection and what its applying thread does.
+    std::string names;
+    std::istringstream rows(server.Run("SHOW ALL SLAVES STATUS"));
+    for (std::string row; std::getline(rows, row);) {
+      if (const size_t end = row.find('\t'); end > 0) names += row.substr(0, end) + "\n";
+    }
+    return names;
   }
   void ExpectInOrder() {
     // Slaves may still be applying the last changes.

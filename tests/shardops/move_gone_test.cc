@@ -187,9 +187,20 @@ TEST_F(MoveGoneTest, WhatLostHostsHaveIsNamedIfTheyComeBack) {
     EXPECT_TRUE(Eventually([&] { return IsNamed(host.ToString() + ": database mod00003", "given up"); }))
         << host.ToString();
   }
-  EXPECT_TRUE(Eventually(
-      [&] { return IsNamed(a + ": replicates from " + first_.host_a().ToString(), "STOP ALL SLAVES"); }));
-  second_.a().Run("STOP ALL SLAVES");
+  if (OnMySql()) {
+    // A server that was started again gets nothing more; one that was cut off meanwhile does. The login
+    // stands for that.
+    second_.a().Run("START SLAVE IO_THREAD USER = 'repl' PASSWORD = 'repl' FOR CHANNEL 'kvstore_move'");
+    EXPECT_TRUE(Eventually([&] {
+      return IsNamed(a + ": replicates from " + first_.host_a().ToString(),
+                     "STOP REPLICA FOR CHANNEL 'kvstore_move'");
+    }));
+    second_.a().Run("STOP REPLICA FOR CHANNEL 'kvstore_move'");
+  } else {
+    EXPECT_TRUE(Eventually(
+        [&] { return IsNamed(a + ": replicates from " + first_.host_a().ToString(), "STOP ALL SLAVES"); }));
+    second_.a().Run("STOP ALL SLAVES");
+  }
   EXPECT_THAT(StatusProblems(), Not(Contains(HasSubstr("replicates from"))));
   // Clients use the shards where they were.
   ExpectUsable();

@@ -45,14 +45,28 @@ TEST_F(MoveTest, WhatIsNotInOrderIsRefusedAndNothingChanges) {
           "needs two different hosts");
   refused(kRows, {second_.host_b(), second_.host_a()}, no,
           "is a master by the map, and follows");  // the wrong way round
-  second_.b().Run("STOP SLAVE; SET GLOBAL slave_parallel_mode = 'optimistic'; START SLAVE");
-  refused(kRows, second_.hosts(), no, "slave_parallel_mode is optimistic with slave_parallel_threads = 8");
-  second_.b().Run("STOP SLAVE; SET GLOBAL slave_parallel_mode = 'minimal'; START SLAVE");
-  second_.a().Run("SET GLOBAL gtid_domain_id = 1");
-  refused(kRows, second_.hosts(), no, "gtid_domain_id: is 1 at");
-  second_.b().Run("SET GLOBAL gtid_domain_id = 1");
-  refused(kRows, second_.hosts(), no, "each pair needs one of its own");
-  for (MariaDbServer* server : {&second_.a(), &second_.b()}) server->Run("SET GLOBAL gtid_domain_id = 2");
+  if (OnMySql()) {
+    second_.b().Run(
+        "STOP SLAVE SQL_THREAD; SET GLOBAL replica_preserve_commit_order = OFF; START SLAVE SQL_THREAD");
+    refused(kRows, second_.hosts(), no, "replica_preserve_commit_order is OFF");
+    second_.b().Run(
+        "STOP SLAVE SQL_THREAD; SET GLOBAL replica_preserve_commit_order = ON; START SLAVE SQL_THREAD");
+    first_.a().Run("SET GLOBAL binlog_format = MIXED");
+    refused(kRows, second_.hosts(), no, "binlog_format is MIXED");
+    first_.a().Run("SET GLOBAL binlog_format = ROW");
+    second_.a().Run("SET GLOBAL rpl_semi_sync_slave_enabled = ON");
+    refused(kRows, second_.hosts(), no, "rpl_semi_sync_replica_enabled is ON");
+    second_.a().Run("SET GLOBAL rpl_semi_sync_slave_enabled = OFF");
+  } else {
+    second_.b().Run("STOP SLAVE; SET GLOBAL slave_parallel_mode = 'optimistic'; START SLAVE");
+    refused(kRows, second_.hosts(), no, "slave_parallel_mode is optimistic with slave_parallel_threads = 8");
+    second_.b().Run("STOP SLAVE; SET GLOBAL slave_parallel_mode = 'minimal'; START SLAVE");
+    second_.a().Run("SET GLOBAL gtid_domain_id = 1");
+    refused(kRows, second_.hosts(), no, "gtid_domain_id: is 1 at");
+    second_.b().Run("SET GLOBAL gtid_domain_id = 1");
+    refused(kRows, second_.hosts(), no, "each pair needs one of its own");
+    for (MariaDbServer* server : {&second_.a(), &second_.b()}) server->Run("SET GLOBAL gtid_domain_id = 2");
+  }
   second_.a().Run("CREATE DATABASE mod00002");
   refused(kRows, second_.hosts(), no, "has a database mod00002 already");
   refused(kRows, second_.hosts(), no, "whether the map is right (kv shards history), before one is dropped");
@@ -97,6 +111,44 @@ TEST_F(MoveTest, WhatTheSlaveHasNotAcknowledgedIsNoDifference) {
   first_.b().Run("START SLAVE IO_THREAD");
   writer.join();
   EXPECT_EQ(second_.a().Run("SELECT COUNT(*) FROM mod00000.events"), "1\n");
+}
+
+TEST_F(MoveTest, ATargetThatIsAheadOfTheSourceIsRefused) {
+  if (!OnMySql()) GTEST_SKIP() << "MySQL only: on MariaDB a channel goes by the position in the log alone";
+  // As if an earlier channel had brought what the source's slave had not: the source, made anew of that
+  // slave, would give the same GTIDs to other transactions.
+  const std::string uuid = first_.a().Run("SELECT @@server_uuid").substr(0, 36);
+  second_.a().Run(fmt::format("SET gtid_next = '{}:1000000'; COMMIT; SET gtid_next = 'AUTOMATIC'", uuid));
+  EXPECT_THAT(MoveThere(kRows), FailsWith(StatusCode::kFailedPrecondition,
+                                          "has 1 transactions that began on " + first_.host_a().ToString()));
+  EXPECT_TRUE(LoadMoves(first_.fleet())->known.empty());
+  // Its slave gives GTIDs of its own.
+  ASSERT_OK(Promote(first_.fleet(), first_.host_b(), {}).status());
+  EXPECT_OK(MoveThere(kRows));
+  ExpectInOrder();
+}
+
+TEST_F(MoveTest, AMoveDoesNotGoOnAfterACancelThatWasStopped) {
+  if (!OnMySql()) GTEST_SKIP() << "MySQL only: MariaDB marks what a channel is to skip";
+  const auto die_at = [](std::string_view point) {
+    SetFailPointHook([point](std::string_view name) {
+      if (name == point) throw Died();
+    });
+  };
+  die_at("move.frozen");
+  EXPECT_THROW(MoveThere(kRows).IgnoreError(), Died);
+  // The channel was not told to skip what puts the shards back into use.
+  die_at("move.thawed");
+  EXPECT_THROW(CancelMove(first_.fleet(), kRows).IgnoreError(), Died);
+  SetFailPointHook(nullptr);
+  const CellWrite cell{"c", "v", std::nullopt};
+  EXPECT_OK(store_->PutRow("events", "row", {&cell, 1}, {}).status());
+  EXPECT_THAT(MoveThere(kRows), FailsWith(StatusCode::kFailedPrecondition, "is not as it was"));
+  EXPECT_EQ(HomeOf(kRows), first_.hosts());
+  EXPECT_OK(CancelMove(first_.fleet(), kRows));
+  EXPECT_EQ(Databases(second_.a(), "mod%"), "");
+  EXPECT_OK(MoveThere(kRows));
+  ExpectInOrder();
 }
 
 TEST_F(MoveTest, OneAtATime) {
@@ -284,6 +336,46 @@ TEST_F(MoveTest, ADeadHostDoesNotKeepTheRestFromBeingUsed) {
   clients.Stop();
   EXPECT_EQ(clients.errors(), 0u) << clients.last_error();
   EXPECT_EQ(history.Check(), std::nullopt);
+}
+
+TEST_F(MoveTest, WithoutTheTargetShardsAreUsedAgainWhateverIsInTheWay) {
+  const CellWrite cell{"c", "v", std::nullopt};
+  const auto put_all = [&] {
+    for (int row = 0; row < 20; ++row) {
+      if (auto status = store_->PutRow("events", std::to_string(row), {&cell, 1}, {}).status();
+          !status.ok()) {
+        return status;
+      }
+    }
+    return absl::OkStatus();
+  };
+  ASSERT_OK(put_all());
+  SetFailPointHook([&](std::string_view name) {
+    if (name != "move.frozen") return;
+    // Somebody makes tables in the shards' place. To drop them, and have the target's channel skip that,
+    // takes more than the target was prepared for.
+    for (const char* const shard : {"mod00000", "mod00001", "mod00002", "mod00003"}) {
+      first_.a().Run(
+          fmt::format("CREATE DATABASE {0}; CREATE TABLE {0}.events LIKE {0}_moved.events", shard));
+    }
+    second_.a().Kill();
+  });
+  EXPECT_THAT(MoveThere(kRows), FailsWith(StatusCode::kUnavailable, ""));
+  SetFailPointHook(nullptr);
+  EXPECT_EQ(HomeOf(kRows), first_.hosts());
+  EXPECT_TRUE(Eventually([&] { return put_all().ok(); }));
+  EXPECT_EQ(Databases(first_.a(), "mod%moved"), "");
+  if (OnMySql()) {
+    EXPECT_EQ(LoadMoves(first_.fleet())->known.front().position.file, "")
+        << "its channel was not told to skip it";
+  }
+  second_.a().Start();
+  EXPECT_THAT(MoveThere(kRows), FailsWith(StatusCode::kFailedPrecondition, "is not as it was"));
+  second_.a().Run(
+      "SET GLOBAL rpl_semi_sync_slave_enabled = OFF, rpl_semi_sync_master_enabled = ON, read_only = OFF");
+  EXPECT_OK(CancelMove(first_.fleet(), kRows));
+  EXPECT_OK(put_all());
+  ExpectInOrder();
 }
 
 TEST_F(MoveTest, TheOldMasterDiesWhileNobodyCanUseThem) {

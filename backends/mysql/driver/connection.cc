@@ -175,6 +175,14 @@ void Connection::Run(const std::string& text) { plain_->execute(ToSql(text)); }
 
 Rows Connection::Ask(const std::string& text) { return Rows(plain_->executeQuery(ToSql(text))); }
 
+Rows Connection::Stream(const std::string& text) {
+  if (!streaming_) {
+    streaming_.reset(connection_->createStatement());
+    streaming_->setResultSetType(sql::ResultSet::TYPE_FORWARD_ONLY);
+  }
+  return Rows(streaming_->executeQuery(ToSql(text)));
+}
+
 const std::string& Connection::BootId() {
   if (!boot_id_.empty()) return boot_id_;
   // The time and the uptime are read by one statement, during which the server's time does not advance.

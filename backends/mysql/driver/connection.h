@@ -87,6 +87,10 @@ class Connection {
   void Run(const std::string& text);
   /// Does the same for a statement that has a result.
   Rows Ask(const std::string& text);
+  /// Does the same, but for results of any size: the server sends the rows while they are read, and this
+  /// process keeps one at a time. Until all rows are read, or the result is destroyed, the connection can be
+  /// used for nothing else.
+  Rows Stream(const std::string& text);
 
   /// The table of the statement that was prepared last; nullopt if none was since ForgetTable.
   const std::optional<Table>& last_table() const { return last_table_; }
@@ -137,6 +141,7 @@ class Connection {
 
   const std::unique_ptr<sql::Connection> connection_;
   const std::unique_ptr<sql::Statement> plain_;
+  std::unique_ptr<sql::Statement> streaming_;  // made by the first call of Stream
   const size_t max_statements_;
   const Clock::time_point opened_at_ = Clock::now();
   ServerTraits traits_;
