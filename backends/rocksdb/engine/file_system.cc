@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <system_error>
+#include <utility>
 
 namespace kvstore::rocks {
 namespace {
@@ -31,17 +32,18 @@ IOStatus WithRetryable(IOStatus status) {
   return status;
 }
 
-/// A file of which RocksDB reads ahead by itself: an iterator that reads blocks in order gets them in pieces,
-/// which grow from 8 to 256 KiB, into a buffer. It would otherwise ask the kernel to have them ready, and
-/// read each block of 4 KiB by a call of its own; that took a quarter of a scan of files that the kernel has
-/// in memory.
-class BufferedFile : public rocksdb::FSRandomAccessFileOwnerWrapper {
+/// Whether this thread is in a ReadAheadScope.
+thread_local bool reads_ahead = false;
+
+/// A file that cannot be prefetched by the kernel in a ReadAheadScope. RocksDB reads ahead by itself then.
+class TableFile : public rocksdb::FSRandomAccessFileOwnerWrapper {
  public:
   using FSRandomAccessFileOwnerWrapper::FSRandomAccessFileOwnerWrapper;
 
-  IOStatus Prefetch(uint64_t /*offset*/, size_t /*bytes*/, const rocksdb::IOOptions& /*options*/,
-                    IODebugContext* /*debug*/) override {
-    return IOStatus::NotSupported("RocksDB reads ahead into a buffer of its own");
+  IOStatus Prefetch(uint64_t offset, size_t bytes, const rocksdb::IOOptions& options,
+                    IODebugContext* debug) override {
+    if (reads_ahead) return IOStatus::NotSupported("RocksDB reads ahead into a buffer of its own");
+    return target()->Prefetch(offset, bytes, options, debug);
   }
 };
 
@@ -60,7 +62,7 @@ class StoreFiles : public rocksdb::FileSystemWrapper {
                                std::unique_ptr<rocksdb::FSRandomAccessFile>* file,
                                IODebugContext* debug) override {
     IOStatus status = WithRetryable(target()->NewRandomAccessFile(name, options, file, debug));
-    if (status.ok()) *file = std::make_unique<BufferedFile>(std::move(*file));
+    if (status.ok()) *file = std::make_unique<TableFile>(std::move(*file));
     return status;
   }
   IOStatus NewWritableFile(const std::string& name, const FileOptions& options,
@@ -91,5 +93,9 @@ rocksdb::Env* StoreEnv() {
   static rocksdb::Env* const env = rocksdb::NewCompositeEnv(std::make_shared<StoreFiles>()).release();
   return env;
 }
+
+ReadAheadScope::ReadAheadScope() : before_(std::exchange(reads_ahead, true)) {}
+
+ReadAheadScope::~ReadAheadScope() { reads_ahead = before_; }
 
 }  // namespace kvstore::rocks

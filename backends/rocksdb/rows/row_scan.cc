@@ -8,6 +8,7 @@
 #include "backend_api/row_rules.h"
 #include "backend_api/scan_budget.h"
 #include "backends/rocksdb/engine/deleted.h"
+#include "backends/rocksdb/engine/file_system.h"
 #include "backends/rocksdb/engine/status.h"
 #include "backends/rocksdb/rows/cell_key.h"
 #include "kvstore_api/call_scope.h"
@@ -109,6 +110,7 @@ absl::StatusOr<bool> RocksRowScan::FindRow(std::string& key) {
 
 absl::StatusOr<bool> RocksRowScan::Next(ScannedRow& row) {
   const WithoutPerfCounters without_perf_counters;
+  const ReadAheadScope read_ahead;
   while (true) {
     const bool resumed = inside_.has_value();
     if (!resumed) {
