@@ -9,8 +9,8 @@ namespace {
 
 /// MySQL closes all tables before it blocks commits, and waits for each statement that uses one. If it gives
 /// up, a table that a statement uses stays closed to all others until that statement ends. So nothing is
-/// begun while a statement runs that may take long. A commit that waits for the host's slave has no table open;
-/// it is waited for as other commits are.
+/// begun while a statement runs that may take long. A commit that waits for the host's slave has no table
+/// open; it is waited for as other commits are.
 absl::Status CheckNothingRunsLong(HostAdmin& host) {
   return host.WithConnection([&](mysql::Connection& connection) -> absl::Status {
     mysql::Rows rows = connection.Ask(

@@ -77,7 +77,8 @@ absl::StatusOr<Position> BeginSourceSnapshot(HostAdmin& source, const Access& ac
           "{}: has not committed in {} s what it had sent already: does its slave acknowledge? kv "
           "shards status tells{}",
           source.host().ToString(), kCatchUp.count(),
-          waits ? fmt::format(". The last attempt to wait for that: {}", std::string(position.status().message()))
+          waits ? fmt::format(". The last attempt to wait for that: {}",
+                              std::string(position.status().message()))
                 : ""));
     }
     Reached("move.uncommitted");

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <string>
+#include <utility>
 
 #include "shardops/gtid_set.h"
 #include "shardops/mysql_replication.h"

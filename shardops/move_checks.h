@@ -3,6 +3,7 @@
 #include "absl/status/status.h"
 #include "shardops/fleet_operator.h"
 #include "shardops/host.h"
+#include "shardops/maps.h"
 
 /// What a move needs of its hosts.
 namespace kvstore::shardops {

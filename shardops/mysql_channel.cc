@@ -74,8 +74,8 @@ class OfMySqlChannels final : public ChannelDialect {
 
   bool HasApplied(const ChannelState& state, const Position& from, const Position& position) const override {
     // Once a shard's tables are renamed (Freeze), the source's set has all that was ever written to them: a
-    // transaction keeps its tables locked until its GTID is in the set. And a GTID is in the target's set only
-    // when the transaction is committed there, which the target's slave has acknowledged by then.
+    // transaction keeps its tables locked until its GTID is in the set. And a GTID is in the target's set
+    // only when the transaction is committed there, which the target's slave has acknowledged by then.
     return CountMissing(position.gtids, UnionOfSets(state.applied.gtids, from.gtids)) == 0;
   }
 

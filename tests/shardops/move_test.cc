@@ -298,13 +298,13 @@ TEST_F(MoveTest, BytesAndTextsOfAllKindsAreCopied) {
   std::vector<std::string> rows;
   for (int i = 0; i < 16; ++i) {
     rows.push_back(bytes + std::to_string(i));
+    const std::string column = bytes.substr(static_cast<size_t>(i));
     for (const std::string& value : {bytes, std::string("\\' \\0 \" %_"), i == 0 ? large : bytes}) {
-      const CellWrite cell{bytes.substr(static_cast<size_t>(i)), value, std::nullopt};
+      const CellWrite cell{column, value, std::nullopt};
       ASSERT_OK(store_->PutRow("events", rows.back(), {&cell, 1}, {}));
     }
   }
-  const std::string text =
-      "{\"a\": \"it's \\\\ and \\\" and \\u00e4\", \"b\": \"\xc3\xa4\xf0\x9f\x8d\x92\"}";
+  const std::string text = "{\"a\": \"it's \\\\ and \\\" and \\u00e4\", \"b\": \"\xc3\xa4\xf0\x9f\x8d\x92\"}";
   std::vector<uint64_t> ids;
   for (int i = 0; i < 40; ++i) ids.push_back(*store_->CreateObject("pins", text, {}));
   const auto contents = [&] {
