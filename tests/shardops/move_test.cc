@@ -303,8 +303,7 @@ TEST_F(MoveTest, BytesAndTextsOfAllKindsAreCopied) {
       ASSERT_OK(store_->PutRow("events", rows.back(), {&cell, 1}, {}));
     }
   }
-  const std::string text =
-      "{\"a\": \"it's \\\\ and \\\" and \\u00e4\", \"b\": \"\xc3\xa4\xf0\x9f\x8d\x92\"}";
+  const std::string text = "{\"a\": \"it's \\\\ and \\\" and \\u00e4\", \"b\": \"\xc3\xa4\xf0\x9f\x8d\x92\"}";
   std::vector<uint64_t> ids;
   for (int i = 0; i < 40; ++i) ids.push_back(*store_->CreateObject("pins", text, {}));
   const auto contents = [&] {
@@ -338,9 +337,20 @@ TEST_F(MoveTest, CommitsWaitWhileTheyAreHeld) {
            (OnMySql() ? "Waiting for global read lock\n" : "Waiting for backup lock\n");
   }));
   EXPECT_EQ(last(), "\n");
+  EXPECT_OK(held->Check());
   held = absl::CancelledError("let go");
   written.get();
   EXPECT_EQ(last(), "held\n");
+}
+
+TEST_F(MoveTest, CommitsThatWereLetGoAreNotTakenForHeld) {
+  auto held = shardops::BlockedCommits::Block(first_.host_a(), first_.fleet().access);
+  ASSERT_OK(held.status());
+  // The server ends the connection, as it does when that is idle for long.
+  first_.a().Run("KILL " + first_.a().Run("SELECT MAX(id) FROM information_schema.processlist WHERE user = "
+                                          "'root' AND command = 'Sleep' AND id < CONNECTION_ID()"));
+  EXPECT_THAT(held->Check(), FailsWith(StatusCode::kUnavailable, "were not blocked for long enough"));
+  first_.a().Run("INSERT INTO mod00000.events VALUES ('r', 'c', 1, 'v')");
 }
 
 TEST_F(MoveTest, ACopyThatTheMapNamesIsNotRemoved) {
