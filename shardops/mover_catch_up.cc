@@ -26,10 +26,10 @@ constexpr milliseconds kBlockCommitsFor{400};
 /// How often a copy that has not caught up checks whether it still can.
 constexpr std::chrono::seconds kCheckRolesInterval{1};
 
-/// Whether a channel has applied nothing, as Start leaves it if the process dies before it sets the filter. A
-/// server that was started again, and has forgotten the filter, may have its channel there, too.
+/// Whether a channel has applied nothing, and does nothing, whatever its filter is. So Start leaves it if the
+/// process dies before it sets the filter: with none, or, on MariaDB, with that of an earlier move.
 bool IsUnused(const ChannelState& state, const MoveRecord& move) {
-  return state.source == move.from.master && state.patterns.empty() && !state.receives && !state.applies &&
+  return state.source == move.from.master && !state.receives && !state.applies &&
          state.applied.file == move.position.file && state.applied.offset == move.position.offset;
 }
 

@@ -447,7 +447,9 @@ TEST_F(MoveTest, AChannelThatWasNotFinishedIsMadeAnew) {
                   "SOURCE_LOG_FILE = '{}', SOURCE_LOG_POS = {}, SOURCE_AUTO_POSITION = 0 FOR CHANNEL "
                   "'kvstore_move'"
                 : "CHANGE MASTER 'kvstore_move' TO master_host = '127.0.0.1', master_port = {}, "
-                  "master_log_file = '{}', master_log_pos = {}, master_use_gtid = no";
+                  "master_log_file = '{}', master_log_pos = {}, master_use_gtid = no; "
+                  "SET default_master_connection = 'kvstore_move'; "
+                  "SET GLOBAL replicate_wild_do_table = 'db0000_.%'";  // of an earlier move
   second_.a().Run(fmt::format(fmt::runtime(statement), first_.a().port(), position.file, position.offset));
   const CellWrite cell{"c", "v", std::nullopt};
   for (int row = 0; row < 20; ++row)
