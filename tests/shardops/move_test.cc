@@ -94,6 +94,7 @@ TEST_F(MoveTest, HalfOfAPairUnderLoadThereAndBack) {
   Clients clients(*store_, "events", history, 4, Seed("move"));
   Creator creator(*store_);
   clients.Work(100);
+  PrepareForLoad(first_.a(), second_.a());
   for (const MoveRange& range : {kRows, kIds}) {
     const auto moved = MoveShards(first_.fleet(), range, second_.hosts(), {.hold_writes = true});
     ASSERT_OK(moved.status());
@@ -105,6 +106,7 @@ TEST_F(MoveTest, HalfOfAPairUnderLoadThereAndBack) {
     EXPECT_OK(MoveThere(range)) << "given again";
   }
   // The rows move back, with what was written at the second pair.
+  PrepareForLoad(second_.a(), first_.a());
   EXPECT_OK(Move(kRows, first_.hosts(), {.hold_writes = true}));
   clients.Work(100);
   EXPECT_EQ(Databases(second_.a(), "mod%moved"),
@@ -133,6 +135,7 @@ TEST_F(MoveTest, StoppedAtAnyStepItGoesOnOrIsCancelled) {
     for (const char* const point : {"move.begin", "move.copied", "move.following", "move.verified",
                                     "move.frozen", "move.applied", "move.published", "move.released"}) {
       SCOPED_TRACE(fmt::format("{} {}", point, cancelled ? "cancelled" : "on"));
+      PrepareForLoad(first_.a(), second_.a());
       SetFailPointHook([&](std::string_view name) {
         if (name == point) throw Died();
       });
@@ -148,6 +151,7 @@ TEST_F(MoveTest, StoppedAtAnyStepItGoesOnOrIsCancelled) {
       clients.Work(20);
       if (HomeOf(kRows) == second_.hosts()) {
         ASSERT_OK(FinishMove(first_.fleet(), kRows));
+        PrepareForLoad(second_.a(), first_.a());
         ASSERT_OK(Move(kRows, first_.hosts()));
         ASSERT_OK(FinishMove(first_.fleet(), kRows));
       }
