@@ -7,6 +7,9 @@
 namespace kvstore::shardops {
 namespace {
 
+/// How long a connection that blocks commits may be idle.
+constexpr int kIdleS = 10;
+
 /// MySQL closes all tables before it blocks commits, and waits for each statement that uses one. If it gives
 /// up, a table that a statement uses stays closed to all others until that statement ends. So nothing is
 /// begun while a statement runs that may take long. A commit that waits for the host's slave has no table
@@ -35,7 +38,7 @@ absl::StatusOr<BlockedCommits> BlockedCommits::Block(const Host& host, const Acc
     if (auto status = CheckNothingRunsLong(**admin); !status.ok()) return status;
   }
   auto status = (*admin)->WithConnection([&](mysql::Connection& connection) {
-    connection.Run("SET SESSION lock_wait_timeout = 1");
+    connection.Run(fmt::format("SET SESSION lock_wait_timeout = 1, wait_timeout = {}", kIdleS));
     if (mysql) {
       connection.Run("FLUSH TABLES WITH READ LOCK");
     } else {
@@ -46,6 +49,16 @@ absl::StatusOr<BlockedCommits> BlockedCommits::Block(const Host& host, const Acc
   });
   if (!status.ok()) return status;
   return BlockedCommits(*std::move(admin));
+}
+
+absl::Status BlockedCommits::Check() {
+  auto status = host_->WithConnection([](mysql::Connection& connection) {
+    connection.Ask("SELECT 1");
+    return absl::OkStatus();
+  });
+  if (status.ok()) return status;
+  return absl::UnavailableError(
+      fmt::format("commits were not blocked for long enough: {}", std::string(status.message())));
 }
 
 }  // namespace kvstore::shardops

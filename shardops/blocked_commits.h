@@ -8,8 +8,9 @@
 
 namespace kvstore::shardops {
 
-/// Blocks all commits on a host while it lives. The server unblocks them also when this process dies, since
-/// its connection ends then.
+/// Blocks all commits on a host while it lives, or for about 10 s. The server ends a connection that is idle
+/// for so long: a process that hangs, or whose machine has died without a word, does not hold up the host's
+/// clients for longer.
 ///
 /// On MySQL no transaction is between its log and its commit meanwhile: whatever the host has sent to those
 /// who replicate from it is committed.
@@ -19,6 +20,8 @@ class BlockedCommits {
   /// the host's slave.
   static absl::StatusOr<BlockedCommits> Block(const Host& host, const Access& access);
   BlockedCommits(BlockedCommits&&) = default;
+  /// UNAVAILABLE if commits may have been let go since Block.
+  absl::Status Check();
 
  private:
   explicit BlockedCommits(std::unique_ptr<HostAdmin> host) : host_(std::move(host)) {}

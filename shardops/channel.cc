@@ -68,6 +68,14 @@ absl::Status Channel::Start(const Host& source, const Access& access, const std:
 }
 
 absl::Status Channel::AwaitApplied(const Position& position, milliseconds wait) {
+  return Await(position, wait, /*connected=*/false);
+}
+
+absl::Status Channel::AwaitCaughtUp(const Position& position, milliseconds wait) {
+  return Await(position, wait, /*connected=*/true);
+}
+
+absl::Status Channel::Await(const Position& position, milliseconds wait, bool connected) {
   const auto deadline = std::chrono::steady_clock::now() + wait;
   for (;;) {
     const auto state = Read();
@@ -77,12 +85,17 @@ absl::Status Channel::AwaitApplied(const Position& position, milliseconds wait) 
           "{}: the channel that copies shards to it ({}) is gone. kv shards move cancel, and begin again",
           target_.host().ToString(), kChannelName));
     }
-    if (dialect_.HasApplied(**state, from_, position)) return absl::OkStatus();
+    const bool there = dialect_.HasApplied(**state, from_, position);
+    if (there && ((*state)->receives || !connected)) return absl::OkStatus();
     if (!(*state)->applies) return StoppedError(target_.host(), **state);
     if (std::chrono::steady_clock::now() >= deadline) {
       if (!(*state)->error.empty()) {
         return absl::UnavailableError(fmt::format("{}: does not reach {}: {}", target_.host().ToString(),
                                                   (*state)->source.ToString(), (*state)->error));
+      }
+      if (there) {
+        return absl::DeadlineExceededError(fmt::format(
+            "{}: is not connected to {}", target_.host().ToString(), (*state)->source.ToString()));
       }
       return absl::DeadlineExceededError(
           fmt::format("{}: has not applied all up to {}:{} of {} in {} ms", target_.host().ToString(),

@@ -47,6 +47,10 @@ class Channel {
   /// UNAVAILABLE instead if the channel has reported an error by then, such as a lost connection;
   /// FAILED_PRECONDITION, with the server's error, as soon as the channel does not apply any more.
   absl::Status AwaitApplied(const Position& position, std::chrono::milliseconds wait);
+  /// Waits for the same, and until the target is connected to the source. A target that has all that the
+  /// source has now, but does not get what comes next, has not caught up: the source may have been started
+  /// again without what it had sent. Errors as of AwaitApplied.
+  absl::Status AwaitCaughtUp(const Position& position, std::chrono::milliseconds wait);
   /// Stops applying at once; the target goes on receiving.
   absl::Status Pause();
   /// Applies what a paused channel has received up to `position`, and pauses again. Errors as of
@@ -58,6 +62,8 @@ class Channel {
   absl::Status End();
 
  private:
+  absl::Status Await(const Position& position, std::chrono::milliseconds wait, bool connected);
+
   HostAdmin& target_;
   const Position from_;
   const ChannelDialect& dialect_;

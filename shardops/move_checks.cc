@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "shardops/gtid_set.h"
@@ -14,6 +16,11 @@ namespace kvstore::shardops {
 namespace {
 
 using mysql::Rows;
+
+/// How long a target may be ahead of its source, which commits a transaction only when its slave has
+/// acknowledged it, and how often that is checked.
+constexpr std::chrono::seconds kAheadWait{5};
+constexpr std::chrono::milliseconds kAheadPoll{100};
 
 absl::StatusOr<HostState> ReadHost(const Host& host, const Access& access) {
   const auto admin = HostAdmin::Open(host, access);
@@ -88,16 +95,26 @@ absl::Status CheckApplying(const Host& host, const Access& access) {
   });
 }
 
-/// Checks that a MySQL master logs rows, which a filter leaves out by their tables.
-absl::Status CheckLogsRows(HostAdmin& host) {
+/// Checks that a MySQL master logs rows, which a filter leaves out by their tables, and that what it has sent
+/// is in its log after a power failure, too: else it would give the same GTIDs to other transactions, which
+/// the copy would leave out.
+absl::Status CheckLog(HostAdmin& host) {
   return host.WithConnection([&](mysql::Connection& connection) -> absl::Status {
-    Rows rows = connection.Ask("SELECT @@GLOBAL.binlog_format");
+    Rows rows = connection.Ask(
+        "SELECT @@GLOBAL.binlog_format, @@GLOBAL.sync_binlog, @@GLOBAL.innodb_flush_log_at_trx_commit");
     rows.Next();
-    if (rows.Bytes(1) == "ROW") return absl::OkStatus();
+    if (rows.Bytes(1) != "ROW") {
+      return Refuse(fmt::format(
+          "{}: binlog_format is {}: shards are copied by rows. SET GLOBAL binlog_format = ROW, and in its "
+          "configuration",
+          host.host().ToString(), rows.Bytes(1)));
+    }
+    if (rows.Uint(2) == 1 && rows.Uint(3) == 1) return absl::OkStatus();
     return Refuse(fmt::format(
-        "{}: binlog_format is {}: shards are copied by rows. SET GLOBAL binlog_format = ROW, and in its "
-        "configuration",
-        host.host().ToString(), rows.Bytes(1)));
+        "{}: sync_binlog is {}, and innodb_flush_log_at_trx_commit {}: after a power failure it would lack "
+        "what copies have of it already. SET GLOBAL sync_binlog = 1, innodb_flush_log_at_trx_commit = 1, and "
+        "in its configuration",
+        host.host().ToString(), rows.Bytes(2), rows.Bytes(3)));
   });
 }
 
@@ -114,7 +131,7 @@ bool IsOlder(const std::string& one, const std::string& other) {
 absl::Status CheckMySql(const Pair& from, const Pair& to, const Access& access) {
   const auto source = HostAdmin::Open(from.master, access);
   if (!source.ok()) return source.status();
-  if (auto status = CheckLogsRows(**source); !status.ok()) return status;
+  if (auto status = CheckLog(**source); !status.ok()) return status;
   const auto here = (*source)->Read();
   if (!here.ok()) return here.status();
   for (const Host& host : {to.master, to.slave}) {
@@ -171,23 +188,32 @@ absl::Status CheckMoveHosts(FleetOperator& fleet, const Pair& from, const Pair& 
   return absl::OkStatus();
 }
 
-absl::Status CheckNothingAhead(HostAdmin& source, HostAdmin& target, const Pair& from) {
+absl::Status CheckNothingAhead(HostAdmin& source, HostAdmin& target, const Pair& from, bool copied) {
   if (source.engine() == Engine::kMariaDb) return absl::OkStatus();
-  // The target is asked first. It gets nothing more from the source, whose set only grows.
+  // The target is asked once, and first: what it had then, the source, whose set only grows, has or will
+  // have.
   const auto there = target.Read();
   if (!there.ok()) return there.status();
-  return source.WithConnection([&](mysql::Connection& connection) -> absl::Status {
-    Rows rows = connection.Ask("SELECT @@server_uuid, @@GLOBAL.gtid_executed");
-    rows.Next();
-    const GtidSet of_source = GtidSet(there->gtid).OfServer(rows.Bytes(1), kSkippedTag);
-    const uint64_t ahead = of_source.CountMissingIn(GtidSet(rows.Bytes(2)));
-    if (ahead == 0) return absl::OkStatus();
-    return Refuse(fmt::format(
-        "{0}: has {1} transactions that began on {2}, and that {2} lacks, since it died before its slave had "
-        "them. It would give their GTIDs to others, which {0} would leave out. Move the shards from {3}: kv "
-        "shards promote {3}, then run the command again",
-        target.host().ToString(), ahead, source.host().ToString(), from.slave.ToString()));
-  });
+  const auto deadline = std::chrono::steady_clock::now() + kAheadWait;
+  for (;;) {
+    const auto ahead = source.WithConnection([&](mysql::Connection& connection) -> absl::StatusOr<uint64_t> {
+      Rows rows = connection.Ask("SELECT @@server_uuid, @@GLOBAL.gtid_executed");
+      rows.Next();
+      return GtidSet(there->gtid).OfServer(rows.Bytes(1), kSkippedTag).CountMissingIn(GtidSet(rows.Bytes(2)));
+    });
+    if (!ahead.ok()) return ahead.status();
+    if (*ahead == 0) return absl::OkStatus();
+    if (std::chrono::steady_clock::now() >= deadline) {
+      return Refuse(fmt::format(
+          "{0}: has {1} transactions that began on {2}, and that {2} has not committed. Either they wait for "
+          "its slave: kv shards status tells whether that replicates; if they do, run the command again "
+          "later. Or {2} died before its slave had them: it would give their GTIDs to others, which {0} "
+          "would leave out. Then {4}move the shards from {3}: kv shards promote {3}, and kv shards move",
+          target.host().ToString(), *ahead, source.host().ToString(), from.slave.ToString(),
+          copied ? "give up this copy by kv shards move cancel, and " : ""));
+    }
+    std::this_thread::sleep_for(kAheadPoll);
+  }
 }
 
 }  // namespace kvstore::shardops

@@ -72,7 +72,9 @@ absl::StatusOr<Moved> Mover::Run() {
   target_slave_ = *std::move(slave);
   if (begins_) {
     if (auto status = CheckTables(); !status.ok()) return status;
-    if (auto status = CheckNothingAhead(*source_, *target_, move_.from); !status.ok()) return status;
+    if (auto status = CheckNothingAhead(*source_, *target_, move_.from, /*copied=*/false); !status.ok()) {
+      return status;
+    }
     if (options_.dry_run) {
       fleet_.report(Description() + ": can be moved");
       return moved_;
@@ -199,7 +201,9 @@ absl::Status Mover::Copy() {
   if (auto status = channel.End(); !status.ok()) return status;
   if (auto status = DropCopies(fleet_, *target_, move_.range); !status.ok()) return status;
   // From here on no channel brings the target anything until the copy is complete.
-  if (auto status = CheckNothingAhead(*source_, *target_, move_.from); !status.ok()) return status;
+  if (auto status = CheckNothingAhead(*source_, *target_, move_.from, /*copied=*/false); !status.ok()) {
+    return status;
+  }
   if (auto status = MakeDatabases(); !status.ok()) return status;
   const auto size = source_->WithConnection([&](mysql::Connection& connection) -> absl::StatusOr<uint64_t> {
     mysql::Rows rows =
@@ -303,9 +307,9 @@ absl::Status Mover::SwitchPart(const MoveRange& part) {
     Reached("move.frozen");
     const auto end = ReadPosition(*source_);
     if (!end.ok()) return end.status();
-    Channel channel(*target_, move_.position);
+    Channel channel(*target_reader_, move_.position);
     if (auto status = channel.AwaitApplied(*end, kDrain); !status.ok()) return status;
-    const auto there = target_->Read();
+    const auto there = target_reader_->Read();
     if (!there.ok()) return there.status();
     if (auto status = target_slave_->AwaitReceived(there->gtid, kDrain); !status.ok()) return status;
     Reached("move.applied");
@@ -340,8 +344,9 @@ absl::Status Mover::SwitchPart(const MoveRange& part) {
 
 absl::Status Mover::PutBack(const MoveRange& part, SkippedStatements& skipped) {
   absl::Status back = Thaw(*source_, part, skipped);
-  if (back.ok() || source_->engine() == Engine::kMariaDb || target_->Read().ok()) return back;
-  // The target, which is to skip this, does not answer, and clients must not wait for it.
+  // What failed at the source would fail without the target as well, and the move could not go on after it.
+  // Clients must not wait for a target that does not answer.
+  if (back.ok() || !skipped.target_failed()) return back;
   if (auto status = ForgetChannel(fleet_, move_); !status.ok()) return back;
   SkippedStatements by_nobody(*source_, nullptr);
   return Thaw(*source_, part, by_nobody);

@@ -91,6 +91,8 @@ class Mover {
   Held held_;
   std::unique_ptr<HostAdmin> source_;
   std::unique_ptr<HostAdmin> target_;
+  /// A second connection, whose reads end soon: clients wait while it is asked. Made by CatchUp.
+  std::unique_ptr<HostAdmin> target_reader_;
   std::unique_ptr<HostAdmin> target_slave_;
 };
 

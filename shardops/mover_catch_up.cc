@@ -6,6 +6,7 @@
 #include "base/fail_point.h"
 #include "shardops/blocked_commits.h"
 #include "shardops/channel.h"
+#include "shardops/move_checks.h"
 #include "shardops/mover.h"
 #include "shardops/replication_gap.h"
 
@@ -25,6 +26,13 @@ constexpr milliseconds kBlockCommitsFor{400};
 /// How often a copy that has not caught up checks whether it still can.
 constexpr std::chrono::seconds kCheckRolesInterval{1};
 
+/// Whether a channel has applied nothing, and does nothing, whatever its filter is. So Start leaves it if the
+/// process dies before it sets the filter: with none, or, on MariaDB, with that of an earlier move.
+bool IsUnused(const ChannelState& state, const MoveRecord& move) {
+  return state.source == move.from.master && !state.receives && !state.applies &&
+         state.applied.file == move.position.file && state.applied.offset == move.position.offset;
+}
+
 }  // namespace
 
 absl::Status Mover::Follow() {
@@ -38,13 +46,22 @@ absl::Status Mover::Follow() {
     if (!part.ok()) return part.status();
     if (!*part) return absl::OkStatus();
   }
-  // A cancel that was stopped may have forgotten the channel (ForgetChannel).
-  const bool usable = !move_.position.file.empty();
-  if (usable && *state && (*state)->source == move_.from.master && (*state)->patterns == patterns) {
-    if (!(*state)->applies) {
+  if (move_.position.file.empty()) {
+    return Refuse(fmt::format(
+        "{0}: the channel from {1} has not been told to skip what put shards back into use there, since {0} "
+        "did not answer then, or a cancel was stopped. kv shards move cancel, and begin again",
+        move_.to.master.ToString(), move_.from.master.ToString()));
+  }
+  if (*state && (*state)->source == move_.from.master && (*state)->patterns == patterns) {
+    // The source may have lost since what it had sent.
+    if (auto status = CheckNothingAhead(*source_, *target_, move_.from, /*copied=*/true); !status.ok()) {
+      return status;
+    }
+    if (!(*state)->applies || !(*state)->receives) {
       if (auto status = channel.Resume(fleet_.access); !status.ok()) return status;
     }
-  } else if (usable && !*state && move_.state == MoveState::kFollowing) {
+  } else if ((!*state || IsUnused(**state, move_)) && move_.state == MoveState::kFollowing) {
+    if (auto status = channel.End(); !status.ok()) return status;
     if (auto status = channel.Start(move_.from.master, fleet_.access, patterns); !status.ok()) return status;
   } else {
     return Refuse(
@@ -57,6 +74,9 @@ absl::Status Mover::Follow() {
 }
 
 absl::Status Mover::CatchUp() {
+  auto reader = HostAdmin::Open(move_.to.master, fleet_.access);
+  if (!reader.ok()) return reader.status();
+  target_reader_ = *std::move(reader);
   const auto begin = Clock::now();
   auto checked = begin;
   ReplicationGap gap;
@@ -109,10 +129,12 @@ absl::Status Mover::CheckRoles() const {
 absl::Status Mover::CatchUpWithin(milliseconds wait) {
   const auto end = ReadPosition(*source_);
   if (!end.ok()) return end.status();
-  if (auto status = Channel(*target_, move_.position).AwaitApplied(*end, wait); !status.ok()) return status;
+  if (auto status = Channel(*target_reader_, move_.position).AwaitCaughtUp(*end, wait); !status.ok()) {
+    return status;
+  }
   // The target's slave must have received the same, so that it can replace the target from the first moment.
   // It may apply that later: under load it may lag for long.
-  const auto there = target_->Read();
+  const auto there = target_reader_->Read();
   if (!there.ok()) return there.status();
   return target_slave_->AwaitReceived(there->gtid, wait);
 }

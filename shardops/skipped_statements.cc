@@ -52,6 +52,7 @@ absl::Status SkippedStatements::Load() {
     return absl::OkStatus();
   });
   loaded_ = status.ok();
+  target_failed_ = !status.ok();
   return status;
 }
 
@@ -64,6 +65,7 @@ absl::Status SkippedStatements::Skip(const std::string& name, uint64_t number) {
     return absl::OkStatus();
   });
   if (status.ok()) skipped_.Add(GtidSet(fmt::format("{}:{}", name, number)));
+  target_failed_ = !status.ok();
   return status;
 }
 

@@ -39,6 +39,8 @@ class SkippedStatements {
   /// it is there. On MySQL the channel's filter leaves out the former, and the latter change nothing where
   /// there are copies, so that they need no GTIDs.
   absl::Status RunOutsideCopies(mysql::Connection& source, const std::vector<std::string>& statements);
+  /// Whether the target could not be told to skip something.
+  bool target_failed() const { return target_failed_; }
 
  private:
   /// Reads from the target, once, which GTIDs it has.
@@ -49,6 +51,7 @@ class SkippedStatements {
   HostAdmin& source_;
   HostAdmin* const target_;
   bool loaded_ = false;
+  bool target_failed_ = false;
   GtidSet skipped_;  // what the target has
 };
 

@@ -33,10 +33,14 @@ absl::StatusOr<Position> BeginSnapshotAtPosition(HostAdmin& host, const Access& 
     if (auto status = BeginSnapshot(host); !status.ok()) return status;
     return SnapshotPositionOfMariaDb(host);
   }
-  const auto blocked = BlockedCommits::Block(host.host(), access);
+  auto blocked = BlockedCommits::Block(host.host(), access);
   if (!blocked.ok()) return blocked.status();
   if (auto status = BeginSnapshot(host); !status.ok()) return status;
-  return ReadPosition(host);
+  auto position = ReadPosition(host);
+  if (!position.ok()) return position;
+  // If this process was suspended in between, the position may be a later one than that of the snapshot.
+  if (auto status = blocked->Check(); !status.ok()) return status;
+  return position;
 }
 
 }  // namespace kvstore::shardops

@@ -207,9 +207,11 @@ absl::StatusOr<Position> CopyTables(const Host& source, const Host& target, cons
   if (!to.ok()) return to.status();
   if (auto status = PrepareToLoad(**to, options.claim); !status.ok()) return status;
   for (HostAdmin* const host : {schema->get(), from->get()}) {
-    // A server ends a connection that is idle for long, or that takes its rows slowly.
+    // A server ends a connection that is idle for long, or that takes its rows slowly, and it may have a
+    // limit for SELECT.
     auto status = host->WithConnection([](Connection& connection) {
-      connection.Run("SET SESSION wait_timeout = 31536000, net_write_timeout = 86400");
+      connection.Run(
+          "SET SESSION wait_timeout = 31536000, net_write_timeout = 86400, max_execution_time = 0");
       return absl::OkStatus();
     });
     if (!status.ok()) return status;

@@ -43,6 +43,13 @@ class MoveTest : public ::testing::Test {
   absl::Status MoveThere(const shardops::MoveRange& range) {
     return Move(range, second_.hosts(), {.hold_writes = true});
   }
+  /// Prepares MySQL servers for moves under load: a new home that flushed its logs for each transaction would
+  /// apply half as fast as the clients of a test write. The old one must, or its shards do not move.
+  static void PrepareForLoad(MariaDbServer& from, MariaDbServer& to) {
+    if (!OnMySql()) return;
+    from.Run("SET GLOBAL sync_binlog = 1, innodb_flush_log_at_trx_commit = 1");
+    to.Run("SET GLOBAL sync_binlog = 0, innodb_flush_log_at_trx_commit = 2");
+  }
   shardops::Pair HomeOf(const shardops::MoveRange& range) {
     return *shardops::Maps::Load(first_.fleet().zookeeper, first_.fleet().root)
                 ->PairOf(range.mod, range.first);

@@ -94,6 +94,7 @@ TEST_F(MoveTest, HalfOfAPairUnderLoadThereAndBack) {
   Clients clients(*store_, "events", history, 4, Seed("move"));
   Creator creator(*store_);
   clients.Work(100);
+  PrepareForLoad(first_.a(), second_.a());
   for (const MoveRange& range : {kRows, kIds}) {
     const auto moved = MoveShards(first_.fleet(), range, second_.hosts(), {.hold_writes = true});
     ASSERT_OK(moved.status());
@@ -105,6 +106,7 @@ TEST_F(MoveTest, HalfOfAPairUnderLoadThereAndBack) {
     EXPECT_OK(MoveThere(range)) << "given again";
   }
   // The rows move back, with what was written at the second pair.
+  PrepareForLoad(second_.a(), first_.a());
   EXPECT_OK(Move(kRows, first_.hosts(), {.hold_writes = true}));
   clients.Work(100);
   EXPECT_EQ(Databases(second_.a(), "mod%moved"),
@@ -133,6 +135,7 @@ TEST_F(MoveTest, StoppedAtAnyStepItGoesOnOrIsCancelled) {
     for (const char* const point : {"move.begin", "move.copied", "move.following", "move.verified",
                                     "move.frozen", "move.applied", "move.published", "move.released"}) {
       SCOPED_TRACE(fmt::format("{} {}", point, cancelled ? "cancelled" : "on"));
+      PrepareForLoad(first_.a(), second_.a());
       SetFailPointHook([&](std::string_view name) {
         if (name == point) throw Died();
       });
@@ -148,6 +151,7 @@ TEST_F(MoveTest, StoppedAtAnyStepItGoesOnOrIsCancelled) {
       clients.Work(20);
       if (HomeOf(kRows) == second_.hosts()) {
         ASSERT_OK(FinishMove(first_.fleet(), kRows));
+        PrepareForLoad(second_.a(), first_.a());
         ASSERT_OK(Move(kRows, first_.hosts()));
         ASSERT_OK(FinishMove(first_.fleet(), kRows));
       }
@@ -338,9 +342,20 @@ TEST_F(MoveTest, CommitsWaitWhileTheyAreHeld) {
            (OnMySql() ? "Waiting for global read lock\n" : "Waiting for backup lock\n");
   }));
   EXPECT_EQ(last(), "\n");
+  EXPECT_OK(held->Check());
   held = absl::CancelledError("let go");
   written.get();
   EXPECT_EQ(last(), "held\n");
+}
+
+TEST_F(MoveTest, CommitsThatWereLetGoAreNotTakenForHeld) {
+  auto held = shardops::BlockedCommits::Block(first_.host_a(), first_.fleet().access);
+  ASSERT_OK(held.status());
+  // The server ends the connection, as it does when that is idle for long.
+  first_.a().Run("KILL " + first_.a().Run("SELECT MAX(id) FROM information_schema.processlist WHERE user = "
+                                          "'root' AND command = 'Sleep' AND id < CONNECTION_ID()"));
+  EXPECT_THAT(held->Check(), FailsWith(StatusCode::kUnavailable, "were not blocked for long enough"));
+  first_.a().Run("INSERT INTO mod00000.events VALUES ('r', 'c', 1, 'v')");
 }
 
 TEST_F(MoveTest, ACopyThatTheMapNamesIsNotRemoved) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/fail_point.h"
+#include "shardops/channel.h"
 #include "shardops/move.h"
 #include "shardops/promote.h"
 #include "shardops/status.h"
@@ -53,7 +54,11 @@ TEST_F(MoveTest, WhatIsNotInOrderIsRefusedAndNothingChanges) {
         "STOP SLAVE SQL_THREAD; SET GLOBAL replica_preserve_commit_order = ON; START SLAVE SQL_THREAD");
     first_.a().Run("SET GLOBAL binlog_format = MIXED");
     refused(kRows, second_.hosts(), no, "binlog_format is MIXED");
-    first_.a().Run("SET GLOBAL binlog_format = ROW");
+    first_.a().Run("SET GLOBAL binlog_format = ROW, sync_binlog = 0");
+    refused(kRows, second_.hosts(), no, "sync_binlog is 0, and innodb_flush_log_at_trx_commit 1");
+    first_.a().Run("SET GLOBAL sync_binlog = 1, innodb_flush_log_at_trx_commit = 2");
+    refused(kRows, second_.hosts(), no, "sync_binlog is 1, and innodb_flush_log_at_trx_commit 2");
+    first_.a().Run("SET GLOBAL innodb_flush_log_at_trx_commit = 1");
     second_.a().Run("SET GLOBAL rpl_semi_sync_slave_enabled = ON");
     refused(kRows, second_.hosts(), no, "rpl_semi_sync_replica_enabled is ON");
     second_.a().Run("SET GLOBAL rpl_semi_sync_slave_enabled = OFF");
@@ -118,12 +123,23 @@ TEST_F(MoveTest, ATargetThatIsAheadOfTheSourceIsRefused) {
   // As if an earlier channel had brought what the source's slave had not: the source, made anew of that
   // slave, would give the same GTIDs to other transactions.
   const std::string uuid = first_.a().Run("SELECT @@server_uuid").substr(0, 36);
+  SetFailPointHook([](std::string_view name) {
+    if (name == "move.following") throw Died();
+  });
+  EXPECT_THROW(MoveThere(kRows).IgnoreError(), Died);
+  SetFailPointHook(nullptr);
   second_.a().Run(fmt::format("SET gtid_next = '{}:1000000'; COMMIT; SET gtid_next = 'AUTOMATIC'", uuid));
-  EXPECT_THAT(MoveThere(kRows), FailsWith(StatusCode::kFailedPrecondition,
-                                          "has 1 transactions that began on " + first_.host_a().ToString()));
+  // A copy that has such a transaction does not go on.
+  const std::string ahead = "has 1 transactions that began on " + first_.host_a().ToString();
+  const absl::Status on = MoveThere(kRows);
+  EXPECT_THAT(on, FailsWith(StatusCode::kFailedPrecondition, ahead));
+  EXPECT_THAT(on, FailsWith(StatusCode::kFailedPrecondition, "give up this copy by kv shards move cancel"));
+  ASSERT_OK(CancelMove(first_.fleet(), kRows));
+  EXPECT_THAT(MoveThere(kRows), FailsWith(StatusCode::kFailedPrecondition, ahead));
   EXPECT_TRUE(LoadMoves(first_.fleet())->known.empty());
   // Its slave gives GTIDs of its own.
   ASSERT_OK(Promote(first_.fleet(), first_.host_b(), {}).status());
+  first_.b().Run("SET GLOBAL sync_binlog = 1, innodb_flush_log_at_trx_commit = 1");
   EXPECT_OK(MoveThere(kRows));
   ExpectInOrder();
 }
@@ -143,7 +159,7 @@ TEST_F(MoveTest, AMoveDoesNotGoOnAfterACancelThatWasStopped) {
   SetFailPointHook(nullptr);
   const CellWrite cell{"c", "v", std::nullopt};
   EXPECT_OK(store_->PutRow("events", "row", {&cell, 1}, {}).status());
-  EXPECT_THAT(MoveThere(kRows), FailsWith(StatusCode::kFailedPrecondition, "is not as it was"));
+  EXPECT_THAT(MoveThere(kRows), FailsWith(StatusCode::kFailedPrecondition, "has not been told to skip"));
   EXPECT_EQ(HomeOf(kRows), first_.hosts());
   EXPECT_OK(CancelMove(first_.fleet(), kRows));
   EXPECT_EQ(Databases(second_.a(), "mod%"), "");
@@ -370,11 +386,79 @@ TEST_F(MoveTest, WithoutTheTargetShardsAreUsedAgainWhateverIsInTheWay) {
         << "its channel was not told to skip it";
   }
   second_.a().Start();
-  EXPECT_THAT(MoveThere(kRows), FailsWith(StatusCode::kFailedPrecondition, "is not as it was"));
+  EXPECT_THAT(MoveThere(kRows), FailsWith(StatusCode::kFailedPrecondition,
+                                          OnMySql() ? "has not been told to skip" : "is not as it was"));
   second_.a().Run(
       "SET GLOBAL rpl_semi_sync_slave_enabled = OFF, rpl_semi_sync_master_enabled = ON, read_only = OFF");
   EXPECT_OK(CancelMove(first_.fleet(), kRows));
   EXPECT_OK(put_all());
+  ExpectInOrder();
+}
+
+TEST_F(MoveTest, TheChannelIsNotForgottenForWhatIsInTheWayAtTheSource) {
+  SetFailPointHook([&](std::string_view name) {
+    if (name != "move.frozen") return;
+    // The target has such a database: its channel stops.
+    first_.a().Run(
+        "CREATE DATABASE mod00000; CREATE TABLE mod00000.events LIKE mod00000_moved.events; "
+        "INSERT INTO mod00000.events VALUES ('told', 'c', 1, 'v')");
+  });
+  EXPECT_THAT(MoveThere(kRows),
+              FailsWith(StatusCode::kFailedPrecondition, "has rows that clients were told of"));
+  SetFailPointHook(nullptr);
+  EXPECT_NE(LoadMoves(first_.fleet())->known.front().position.file, "");
+  first_.a().Run("CREATE DATABASE kept; RENAME TABLE mod00000.events TO kept.events");
+  EXPECT_OK(CancelMove(first_.fleet(), kRows));
+  EXPECT_OK(MoveThere(kRows));
+  first_.a().Run("DROP DATABASE kept");
+  ExpectInOrder();
+}
+
+TEST_F(MoveTest, ATargetThatIsNotConnectedHasNotCaughtUp) {
+  bool stopped = false;
+  bool waited = false;
+  SetFailPointHook([&](std::string_view name) {
+    if (name != "move.verified") return;
+    second_.a().Run(OnMySql() ? "STOP REPLICA IO_THREAD FOR CHANNEL 'kvstore_move'"
+                              : "STOP SLAVE 'kvstore_move' IO_THREAD");
+    stopped = true;
+  });
+  const auto progress = [&](std::string_view step, uint64_t, uint64_t) {
+    // Nobody has written anything.
+    if (stopped && step == "catch up" && !std::exchange(waited, true)) {
+      second_.a().Run(
+          OnMySql() ? "START REPLICA IO_THREAD USER = 'repl' PASSWORD = 'repl' FOR CHANNEL 'kvstore_move'"
+                    : "START SLAVE 'kvstore_move' IO_THREAD");
+    }
+    return true;
+  };
+  EXPECT_OK(Move(kRows, second_.hosts(), {.hold_writes = true, .progress = progress}));
+  EXPECT_TRUE(waited);
+}
+
+TEST_F(MoveTest, AChannelThatWasNotFinishedIsMadeAnew) {
+  SetFailPointHook([](std::string_view name) {
+    if (name == "move.following") throw Died();
+  });
+  EXPECT_THROW(MoveThere(kRows).IgnoreError(), Died);
+  SetFailPointHook(nullptr);
+  // As if the process had died before it gave the channel its filter.
+  const shardops::Position position = LoadMoves(first_.fleet())->known.front().position;
+  ASSERT_OK_AND_ASSIGN(const auto target, shardops::HostAdmin::Open(second_.host_a(), first_.fleet().access));
+  ASSERT_OK(shardops::Channel(*target).End());
+  const char* const statement =
+      OnMySql() ? "CHANGE REPLICATION SOURCE TO SOURCE_HOST = '127.0.0.1', SOURCE_PORT = {}, "
+                  "SOURCE_LOG_FILE = '{}', SOURCE_LOG_POS = {}, SOURCE_AUTO_POSITION = 0 FOR CHANNEL "
+                  "'kvstore_move'"
+                : "CHANGE MASTER 'kvstore_move' TO master_host = '127.0.0.1', master_port = {}, "
+                  "master_log_file = '{}', master_log_pos = {}, master_use_gtid = no; "
+                  "SET default_master_connection = 'kvstore_move'; "
+                  "SET GLOBAL replicate_wild_do_table = 'db0000_.%'";  // of an earlier move
+  second_.a().Run(fmt::format(fmt::runtime(statement), first_.a().port(), position.file, position.offset));
+  const CellWrite cell{"c", "v", std::nullopt};
+  for (int row = 0; row < 20; ++row)
+    EXPECT_OK(store_->PutRow("events", std::to_string(row), {&cell, 1}, {}).status());
+  EXPECT_OK(MoveThere(kRows));
   ExpectInOrder();
 }
 

@@ -36,9 +36,6 @@ constexpr Words kArguments[] = {
     {"--rpl-semi-sync-master", "--rpl-semi-sync-source"},
     {"--rpl-semi-sync-slave", "--rpl-semi-sync-replica"},
     {"--slave-parallel-threads", "--replica-parallel-workers"},
-    // What was written survives kill -9 as it is. A slave that flushed its log for each transaction would
-    // apply half as fast as the master of a test commits.
-    {"--sync-binlog=1", "--sync-binlog=0"},
 };
 
 /// What MySQL has no setting for: all servers of a fleet are one domain there, transactions are always

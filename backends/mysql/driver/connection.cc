@@ -71,6 +71,12 @@ Rows Call::Query() {
   return rows;
 }
 
+bool Rows::Next() {
+  if (result_->next()) return true;
+  if (Connection* const streams = std::exchange(streams_, nullptr)) streams->CheckEnded();
+  return false;
+}
+
 // ---- connections ----
 
 Connection::Connection(std::unique_ptr<sql::Connection> connection, size_t max_statements)
@@ -180,7 +186,22 @@ Rows Connection::Stream(const std::string& text) {
     streaming_.reset(connection_->createStatement());
     streaming_->setResultSetType(sql::ResultSet::TYPE_FORWARD_ONLY);
   }
-  return Rows(streaming_->executeQuery(ToSql(text)));
+  return Rows(streaming_->executeQuery(ToSql(text)), this);
+}
+
+void Connection::CheckEnded() {
+  // The connector takes any error that comes in place of a row for the end of the rows, unless it is that the
+  // connection was lost: a statement that somebody killed, or that ran for too long, would have a short
+  // result. The server remembers the errors of the statement before; one that reads a table has it forget
+  // those of older ones.
+  Rows errors = Ask("SHOW ERRORS LIMIT 1");
+  if (errors.Next()) {
+    throw sql::SQLException(errors.Bytes(3), "HY000", static_cast<int>(errors.Uint(2)));
+  }
+  // With max_error_count = 0 it remembers only how many there were.
+  Rows count = Ask("SHOW COUNT(*) ERRORS");
+  if (count.Next() && count.Uint(1) == 0) return;
+  throw sql::SQLException("the statement failed before its last row", "HY000", 0);
 }
 
 const std::string& Connection::BootId() {

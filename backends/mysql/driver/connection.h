@@ -29,12 +29,16 @@ struct ServerTraits {
   bool flushes_each = false;  ///< A commit is on stable storage before it is acknowledged.
 };
 
+class Connection;
+
 /// The rows of a result, one after another. Columns are numbered from 1, as in the connector. A statement may
 /// have one result at a time: its next execution changes what an older result reads.
 class Rows {
  public:
-  explicit Rows(sql::ResultSet* result) : result_(result) {}
-  bool Next() { return result_->next(); }
+  /// streams  The connection, if the rows come while they are read (Connection::Stream).
+  explicit Rows(sql::ResultSet* result, Connection* streams = nullptr) : result_(result), streams_(streams) {}
+  /// Goes on to the next row; false if there is none. Throws if the statement failed after some of its rows.
+  bool Next();
   uint64_t Uint(uint32_t column) const { return result_->getUInt64(column); }
   std::string Bytes(uint32_t column) const { return result_->getString(column).asStdString(); }
   std::string Named(const std::string& column) const { return result_->getString(column).asStdString(); }
@@ -42,9 +46,8 @@ class Rows {
 
  private:
   std::unique_ptr<sql::ResultSet> result_;
+  Connection* streams_;  // null once the result has ended
 };
-
-class Connection;
 
 /// One execution of a prepared statement: bind each parameter in order, then call Execute or Query once.
 class Call {
@@ -117,6 +120,7 @@ class Connection {
 
  private:
   friend class Call;
+  friend class Rows;
   friend class Transaction;
 
   struct Key {
@@ -136,6 +140,8 @@ class Connection {
 
   Connection(std::unique_ptr<sql::Connection> connection, size_t max_statements);
   absl::Status SetUp(const MySqlOptions& options);
+  /// Throws if the statement before has failed after some of its rows were sent.
+  void CheckEnded();
   /// Takes `now`, which the server has just said, for its time.
   void SetServerMs(uint64_t now);
 

@@ -1,3 +1,4 @@
+#include <cppconn/exception.h>
 #include <cppconn/resultset.h>
 #include <cppconn/statement.h>
 #include <fmt/format.h>
@@ -8,7 +9,9 @@
 #include <thread>
 #include <vector>
 
+#include "backends/mysql/driver/connection.h"
 #include "tests/backends/mysql/test_fleet.h"
+#include "tests/support/status_matchers.h"
 
 /// What KVStore relies on, or works around, in MariaDB and in Connector/C++. If one of these tests fails
 /// after an upgrade, the code that it names must be changed, or can be made simpler.
@@ -118,6 +121,32 @@ TEST(Connector, ConnectsInPlaintextThoughTlsIsEnforced) {
   const std::unique_ptr<sql::ResultSet> cipher(statement->executeQuery("SHOW STATUS LIKE 'Ssl_cipher'"));
   ASSERT_TRUE(cipher->next());
   EXPECT_EQ(cipher->getString(2).asStdString(), "");
+}
+
+TEST(Connector, AResultThatIsCutOffIsAnError) {
+  // This is why Rows::Next asks for errors. More rows than the sockets' buffers hold are under way.
+  const std::string select =
+      "SELECT REPEAT('x', 8000) FROM information_schema.collations a, information_schema.collations b";
+  const auto options = mysql::MySqlOptions{.user = "root", .any_role = true};
+  const auto connection = mysql::Connection::Open({"127.0.0.1", SharedFleet().server(0).port()}, options);
+  ASSERT_OK(connection.status());
+  for (const char* const remembered : {"64", "0"}) {
+    (*connection)->Run(std::string("SET SESSION max_error_count = ") + remembered);
+    const std::string id = [&] {
+      mysql::Rows rows = (*connection)->Ask("SELECT CONNECTION_ID()");
+      return rows.Next() ? rows.Bytes(1) : "";
+    }();
+    mysql::Rows rows = (*connection)->Stream(select);
+    ASSERT_TRUE(rows.Next());
+    SharedFleet().server(0).Run("KILL QUERY " + id);
+    EXPECT_THROW(while (rows.Next()){}, sql::SQLException) << remembered;
+  }
+  // One that is whole ends, whatever failed before.
+  mysql::Rows rows = (*connection)->Stream("SELECT 1 FROM information_schema.collations LIMIT 2");
+  EXPECT_TRUE(rows.Next());
+  EXPECT_TRUE(rows.Next());
+  EXPECT_FALSE(rows.Next());
+  EXPECT_FALSE(rows.Next());
 }
 
 TEST(Connector, AnOldResultReadsWhatANewExecutionFound) {
