@@ -173,8 +173,8 @@ class Call {
   /// Runs a part of the call's work on a worker, when it is the caller's turn.
   void Post(Work work) { WorkerLane().Post(std::move(work)); }
   /// Returns whether a worker that has carried out a part of the call's work may go on with the next one at
-  /// once, in place of Post: nothing waits for a worker. Post would wake another one, whose processor has none
-  /// of the call's data in its caches.
+  /// once, in place of Post: nothing waits for a worker. Post would wake another one, whose processor has
+  /// none of the call's data in its caches.
   bool KeepsWorker();
   /// Returns where Post has work done. While the caller is not known, strangers share the queues.
   Lane WorkerLane();
