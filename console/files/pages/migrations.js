@@ -65,7 +65,7 @@ function Command({ dataset, verb, shown, onDone }) {
     run=${(values) => migrate(dataset, verb, fieldsOf(values)).then(() => undefined)} />`;
 }
 
-function Create({ dataset, onDone }) {
+function Create({ dataset, onDone, shown = true }) {
   const fields = [
     ...(dataset ? [] : [{ name: 'dataset', label: 'Dataset', required: true }]),
     { name: 'to', label: 'To the backend', hint: 'mysql or rocksdb', required: true },
@@ -77,7 +77,7 @@ function Create({ dataset, onDone }) {
   ];
   const of = (values) => dataset || values.dataset;
   const options = ({ dataset: ignored, ...values }) => values;
-  return html`<${Action} label="Migrate" title=${dataset ? `Migrate ${dataset}` : 'Migrate a dataset'} kind="main" fields=${fields} onDone=${onDone}
+  return html`<${Action} label="Migrate" title=${dataset ? `Migrate ${dataset}` : 'Migrate a dataset'} kind="main" fields=${fields} shown=${shown} onDone=${onDone}
     about="Checks both sides, and records the migration. Nothing is copied before it is started."
     line=${(values) => command('kv migrate create', [of(values) || 'DATASET'], optionWords(options(values)))}
     plan=${async (values) => planOf(await migrate(of(values), 'create', { ...fieldsOf(options(values)), dry_run: true }))}
@@ -100,9 +100,12 @@ function One({ dataset }) {
     return status;
   }, 2000, dataset);
   const none = poll.error && poll.error.code === 'NOT_FOUND';
+  // Its window stays open when the migration has been made, though there is one then.
+  const begins = none || ['finished', 'aborted'].includes(poll.data?.phase);
   const points = seen.get(dataset) || [];
   return html`<p><a href="#/migrations">Migrations</a></p><h1>${dataset}</h1>
-    ${none ? html`<section class="panel"><p>${dataset} does not migrate.</p><${Create} dataset=${dataset} onDone=${poll.again} /></section>`
+    <div class="row"><${Create} dataset=${dataset} shown=${may('admin', dataset) && begins} onDone=${poll.again} /></div>
+    ${none ? html`<section class="panel"><p>${dataset} does not migrate.</p></section>`
       : html`<${Loaded} poll=${poll}>${(one) => {
         const all = Number(one.units_done) + Number(one.units_left);
         return html`<section class="panel">
@@ -120,8 +123,7 @@ function One({ dataset }) {
             ['comparisons', number(one.verify_passes)], ['compared', number(one.compared_units)], ['differences', number(one.differences)], ['repaired', number(one.repaired)],
             Number(one.write_pause_ms) > 0 && ['writes waited', span(one.write_pause_ms)], Number(one.read_pause_ms) > 0 && ['reads waited', span(one.read_pause_ms)],
             ['limits', Object.entries(one.limits).map(([name, value]) => `${name} ${value}`).join(', ')]]} />
-          ${may('admin', dataset) && html`<div class="row">${Object.keys(kCommands).map((verb) => html`<${Command} key=${verb} dataset=${dataset} verb=${verb} shown=${one.next.includes(verb)} onDone=${poll.again} />`)}
-            ${['finished', 'aborted'].includes(one.phase) && html`<${Create} dataset=${dataset} onDone=${poll.again} />`}</div>`}
+          ${may('admin', dataset) && html`<div class="row">${Object.keys(kCommands).map((verb) => html`<${Command} key=${verb} dataset=${dataset} verb=${verb} shown=${one.next.includes(verb)} onDone=${poll.again} />`)}</div>`}
         </section>
         ${points.length > 1 && html`<section class="panel grid">
           <${Chart} title="Copied" unit="units" times=${points.map((point) => point.at)} series=${[{ label: 'units', values: points.map((point) => point.units) }]} />
