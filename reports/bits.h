@@ -147,7 +147,8 @@ class BitReader {
  private:
   /// A number of so many bits lies in 8 bytes, in whichever bit of the first one it begins.
   static constexpr int kBitsOfLoad = 57;
-  /// How many numbers of each number of bits do; a division takes as long as many of them.
+  /// How many numbers of each width lie in kBitsOfLoad bits. A division would take as long as several of
+  /// them.
   static constexpr auto kNumbersOfLoad = [] {
     std::array<uint8_t, kBitsOfLoad + 1> numbers{};
     for (int bits = 1; bits <= kBitsOfLoad; ++bits) numbers[bits] = static_cast<uint8_t>(kBitsOfLoad / bits);

@@ -97,6 +97,7 @@ TEST_F(MoveGoneTest, AtEachStepTheMoveEndsWithoutTheHostsThatAreGone) {
   }
   // Nothing of it is in the way of what comes next.
   EXPECT_OK(Promote(first_.fleet(), first_.host_b(), {}).status());
+  PrepareForLoad(first_.b(), second_.a());
   EXPECT_TRUE(Eventually([&] { return MoveThere(kRows).ok(); }));
   ExpectUsable();
 }
