@@ -4,8 +4,10 @@
 #include <time.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -20,6 +22,7 @@
 #include "tests/fuzz/made_message.h"
 
 /// A client whose server may answer anything: each call ends, and returns as many results as were asked for.
+/// Inputs may run on several threads at once.
 namespace {
 
 using namespace kvstore;
@@ -28,11 +31,13 @@ using namespace kvstore;
 struct Script {
   Mutex mutex;
   kvstore::testing::Choices choices ABSL_GUARDED_BY(mutex){nullptr, 0};
-} script;
+};
+
+std::atomic<uint64_t> messages_made{0};
 
 class Answers final : public grpc::ServerGenericBidiReactor {
  public:
-  explicit Answers(const std::string& method) {
+  Answers(const std::string& method, Script& script) {
     // "/kvstore.v1.KVStore/GetRow"
     std::string name = method.substr(1);
     std::replace(name.begin(), name.end(), '/', '.');
@@ -64,6 +69,7 @@ class Answers final : public grpc::ServerGenericBidiReactor {
         end_ = {code, choices.Text(true)};
       }
     }
+    messages_made += messages_.size();
     StartRead(&request_);
   }
 
@@ -87,23 +93,33 @@ class Answers final : public grpc::ServerGenericBidiReactor {
 };
 
 class Service final : public grpc::CallbackGenericService {
+ public:
+  explicit Service(Script& script) : script_(script) {}
+
+ private:
   grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext* context) override {
-    return new Answers(context->method());
+    return new Answers(context->method(), script_);
   }
+
+  Script& script_;
 };
 
-KVStore& Client() {
-  static auto& service = *new Service;
-  static int port = 0;
-  static const auto server = [] {
+/// A server that answers by a script, and a client of it.
+struct Pair {
+  Pair() {
     grpc::ServerBuilder builder;
+    int port = 0;
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
     builder.RegisterCallbackGenericService(&service);
-    return builder.BuildAndStart();
-  }();
-  static const auto client = *Connect("127.0.0.1:" + std::to_string(port));
-  return *client;
-}
+    server = builder.BuildAndStart();
+    client = *Connect("127.0.0.1:" + std::to_string(port));
+  }
+
+  Script script;
+  Service service{script};
+  std::unique_ptr<grpc::Server> server;
+  std::unique_ptr<KVStore> client;
+};
 
 template <typename T>
 void ExpectAsMany(const absl::StatusOr<std::vector<T>>& results, size_t count) {
@@ -267,18 +283,21 @@ extern "C" int nanosleep(const timespec* /*time*/, timespec* /*left*/) { return 
 /// The first byte chooses the call; the others make its answers.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   constexpr size_t kKinds = 37;
-  KVStore& client = Client();
+  static const int counted = std::atexit(
+      [] { std::fprintf(stderr, "%llu messages\n", static_cast<unsigned long long>(messages_made)); });
+  static_cast<void>(counted);
+  thread_local Pair pair;
   size_t which = 0;
   {
-    const MutexLock lock(script.mutex);
-    script.choices = kvstore::testing::Choices(data, size);
-    which = script.choices.Below(kKinds);
+    const MutexLock lock(pair.script.mutex);
+    pair.script.choices = kvstore::testing::Choices(data, size);
+    which = pair.script.choices.Below(kKinds);
   }
   // Where a message cannot be parsed, gRPC lets the call wait for its deadline. A busy machine takes longer
   // than that, but not for ever.
   const auto begun = std::chrono::steady_clock::now();
   const CallScope scope(std::chrono::milliseconds(50));
-  Call(client, which);
+  Call(*pair.client, which);
   if (std::chrono::steady_clock::now() - begun > std::chrono::seconds(10)) std::abort();
   return 0;
 }
