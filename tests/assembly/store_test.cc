@@ -325,6 +325,17 @@ TEST_F(StoreTest, DatasetsComeAndGoWhileOthersServe) {
   EXPECT_EQ(failures, 0);
 }
 
+TEST_F(StoreTest, ACompactionThatADropHasCrossedSaysSo) {
+  ASSERT_OK(PutCell("r", "x", "v"));
+  const auto drop = [&](uint64_t, uint64_t) {
+    if (store_->GetDataset("rows").ok()) {
+      EXPECT_OK(store_->DropDataset("rows", {}));
+    }
+    return true;
+  };
+  EXPECT_THAT(store_->Compact("rows", drop), FailsWith(kNotFound, "it was dropped, or has left this store"));
+}
+
 TEST_F(StoreTest, ADatasetIsDroppedWhileItIsWrittenTo) {
   // RocksDB takes a write to a family that is gone for damage, and would refuse all others from then on.
   std::atomic<bool> stop{false};

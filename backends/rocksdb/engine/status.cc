@@ -33,6 +33,11 @@ absl::Status ToStatus(const rocksdb::Status& status, std::string_view action) {
     return absl::ResourceExhaustedError(message +
                                         "; free some space: writes then succeed again by themselves");
   }
+  // By a drop, or by the end of a migration to elsewhere, that crossed a flush or a compaction.
+  if (status.IsColumnFamilyDropped()) {
+    return absl::NotFoundError(
+        fmt::format("cannot {}: it was dropped, or has left this store, in the meantime", action));
+  }
   // RocksDB reports an SST file that is gone or cut short as an I/O error of its path.
   if (status.IsPathNotFound()) return Advise(absl::DataLossError(message), kDamagedTable);
   return absl::UnavailableError(message);
