@@ -16,15 +16,35 @@
 namespace kvstore::server {
 namespace {
 
+/// Returns a handler that starts calls with one request and one answer. The last argument is only for its
+/// type.
 template <typename Request, typename Response>
-auto* HandlerOf(
-    std::function<grpc::ServerBidiReactor<Request, Response>*(grpc::CallbackServerContext*)> start) {
-  return new grpc::internal::CallbackBidiHandler<Request, Response>(std::move(start));
+grpc::internal::MethodHandler* MakeHandler(Core& core, Operation operation,
+                                           const UnaryReactor<Request, Response>* /*type*/) {
+  return new UnaryHandler<Request, Response>([&core, operation](grpc::CallbackServerContext& context,
+                                                                Opening<Request>& opening,
+                                                                Response& response) {
+    auto* call = new UnaryReactor<Request, Response>(core, operation, context, opening, response);
+    call->Start();
+    return call;
+  });
 }
 
-/// Names the base class of a reactor, which says what it reads and writes.
-template <typename Request, typename Response>
-grpc::ServerBidiReactor<Request, Response> BaseOf(const grpc::ServerBidiReactor<Request, Response>*);
+/// The same for calls that are streams.
+template <typename Reactor, typename Request, typename Response>
+grpc::internal::MethodHandler* MakeStreamHandler(Core& core, Operation operation,
+                                                 const grpc::ServerBidiReactor<Request, Response>* /*base*/) {
+  return new grpc::internal::CallbackBidiHandler<Request, Response>(
+      [&core, operation](grpc::CallbackServerContext* context) {
+        auto* call = new Reactor(core, operation, *context);
+        call->Start();
+        return call;
+      });
+}
+template <typename Reactor>
+grpc::internal::MethodHandler* MakeHandler(Core& core, Operation operation, const Reactor* type) {
+  return MakeStreamHandler<Reactor>(core, operation, type);
+}
 
 constexpr const char* ServiceOf(Operation operation) {
   if (IsOnShards(operation)) return "kvstore.v1.Shards";
@@ -35,18 +55,12 @@ constexpr const char* ServiceOf(Operation operation) {
 
 template <typename Reactor>
 void Service::Add(Operation operation, const char* service, const char* method) {
-  using Base = decltype(BaseOf(static_cast<const Reactor*>(nullptr)));
   const std::string& name = names_.emplace_back(
       fmt::format("/{}/{}", service, method != nullptr ? method : Traits(operation).name));
   AddMethod(
       new grpc::internal::RpcServiceMethod(name.c_str(), grpc::internal::RpcMethod::BIDI_STREAMING, nullptr));
-  MarkMethodCallback(
-      static_cast<int>(names_.size()) - 1,
-      HandlerOf(std::function([this, operation](grpc::CallbackServerContext* context) -> Base* {
-        auto* call = new Reactor(core_, operation, *context);
-        call->Start();
-        return call;
-      })));
+  MarkMethodCallback(static_cast<int>(names_.size()) - 1,
+                     MakeHandler(core_, operation, static_cast<const Reactor*>(nullptr)));
 }
 
 Service::Service(Core& core) : core_(core) {

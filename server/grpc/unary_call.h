@@ -17,6 +17,7 @@
 #include "server/grpc/grpc_transport.h"
 #include "server/grpc/incoming.h"
 #include "server/grpc/special_handlers.h"
+#include "server/grpc/unary_handler.h"
 #include "wire/convert.h"
 
 namespace kvstore::server {
@@ -165,10 +166,14 @@ class UnaryCall : public Call {
 /// An RPC with one request and one answer. The request is read after the caller was authenticated, and the
 /// call counts until the client has the answer. Deletes itself.
 template <typename Request, typename Response>
-class UnaryReactor final : public grpc::ServerBidiReactor<Incoming<Request>, Response> {
+class UnaryReactor final : public grpc::ServerUnaryReactor {
  public:
-  UnaryReactor(Core& core, Operation operation, grpc::CallbackServerContext& context)
-      : transport_(context), call_(core, operation, transport_.Info(), incoming_.message, response_) {}
+  /// opening, response  Must outlive it.
+  UnaryReactor(Core& core, Operation operation, grpc::CallbackServerContext& context,
+               Opening<Request>& opening, Response& response)
+      : transport_(context),
+        opening_(opening),
+        call_(core, operation, transport_.Info(), opening.incoming.message, response) {}
 
   void Start() {
     call_.Track();
@@ -179,14 +184,22 @@ class UnaryReactor final : public grpc::ServerBidiReactor<Incoming<Request>, Res
     // These requests are empty, so they are not read.
     if constexpr (kForAnybody || std::is_same_v<Request, v1::GetMetricsRequest>) return AdmitAndRun();
     call_.MarkWaitingForClient();
-    this->StartRead(&incoming_);
+    StartRead();
   }
 
  private:
-  void OnReadDone(bool ok) override {
+  /// Has the request read, and OnReadDone called, which must be before the call is finished.
+  void StartRead() {
+    read_done_.Set(
+        opening_.call.call(), [this](bool ok) { OnReadDone(ok); }, &read_, /*can_inline=*/false);
+    read_.set_core_cq_tag(&read_done_);
+    read_.RecvMessage(&opening_.incoming);
+    opening_.call.PerformOps(&read_);
+  }
+  void OnReadDone(bool ok) {
     call_.MarkClientResponded();
     if (!ok) return Refuse(MissingRequestError());
-    if (!incoming_.status.ok()) return Refuse(incoming_.status);
+    if (!opening_.incoming.status.ok()) return Refuse(opening_.incoming.status);
     AdmitAndRun();
   }
   void OnCancel() override { call_.MarkCancelled(); }
@@ -195,9 +208,11 @@ class UnaryReactor final : public grpc::ServerBidiReactor<Incoming<Request>, Res
     // see.
     if (sent_.load(std::memory_order_acquire)) delete this;
   }
+  /// OnCancel and OnDone do so little that gRPC need not have another thread call them.
+  bool InternalInlineable() override { return true; }
 
   void AdmitAndRun() {
-    if (auto status = call_.Admit(incoming_.size); !status.ok()) return Refuse(status);
+    if (auto status = call_.Admit(opening_.incoming.size); !status.ok()) return Refuse(status);
     call_.Run([this] { Execute(); });
   }
   void Execute() {
@@ -208,20 +223,20 @@ class UnaryReactor final : public grpc::ServerBidiReactor<Incoming<Request>, Res
   void Refuse(const absl::Status& status) {
     call_.End(status);
     // A refused request is not counted, and its client may take its time to receive the error.
-    incoming_.message = {};
+    opening_.incoming.message = {};
     Send(status);
   }
   void Send(const absl::Status& status) {
     call_.MarkWaitingForClient();
     sent_.store(true, std::memory_order_release);
-    if (!status.ok()) return this->Finish(wire::ToWire(status));
-    this->StartWriteAndFinish(&response_, {}, grpc::Status::OK);
+    this->Finish(status.ok() ? grpc::Status::OK : wire::ToWire(status));
   }
 
   GrpcTransport transport_;
-  Incoming<Request> incoming_;
+  Opening<Request>& opening_;
+  grpc::internal::CallOpSet<grpc::internal::CallOpRecvMessage<Incoming<Request>>> read_;
+  grpc::internal::CallbackWithSuccessTag read_done_;
   std::atomic<bool> sent_{false};
-  Response response_;
   UnaryCall<Request, Response> call_;
 };
 
