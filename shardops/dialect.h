@@ -53,6 +53,7 @@ class Dialect {
   virtual void StopReceiving(mysql::Connection& connection) const = 0;
   virtual void BecomeMaster(mysql::Connection& connection) const = 0;
   virtual void SetSemiSync(mysql::Connection& connection, bool wait_no_slave, uint64_t timeout_ms) const = 0;
+  virtual void EnableSemiSync(mysql::Connection& connection, bool on) const = 0;
   /// Commits no longer wait while no slave is connected.
   virtual void StopWaitingForNoSlave(mysql::Connection& connection) const = 0;
   virtual void Follow(mysql::Connection& connection, const Host& master, const Access& access) const = 0;

@@ -114,6 +114,14 @@ absl::StatusOr<uint64_t> HostAdmin::ClaimConnectionId() {
 
 // ---- reading ----
 
+absl::StatusOr<uint64_t> HostAdmin::ConnectionId() {
+  return WithConnection([](mysql::Connection& connection) -> absl::StatusOr<uint64_t> {
+    Rows rows = connection.Ask("SELECT CONNECTION_ID()");
+    rows.Next();
+    return rows.Uint(1);
+  });
+}
+
 Engine HostAdmin::engine() const { return dialect_.engine(); }
 
 absl::Status CheckSameEngine(const HostAdmin& one, const HostAdmin& other) {
@@ -230,9 +238,10 @@ absl::Status HostAdmin::AllowWrites() {
   });
 }
 
-absl::StatusOr<uint64_t> HostAdmin::EndClients() {
+absl::StatusOr<uint64_t> HostAdmin::EndClients(uint64_t spared) {
   return WithConnection([&](mysql::Connection& connection) -> absl::StatusOr<uint64_t> {
-    const std::vector<uint64_t> ids = dialect_.Clients(connection);
+    std::vector<uint64_t> ids = dialect_.Clients(connection);
+    std::erase(ids, spared);
     std::this_thread::sleep_for(kAnswers);
     EndConnections(connection, ids);
     return ids.size();
@@ -299,6 +308,13 @@ absl::Status HostAdmin::SetSemiSync(bool wait_no_slave, uint64_t timeout_ms) {
     // changes nothing. Switching semi-synchronous replication off and on instead would leave commits of that
     // moment waiting for acknowledgements that no slave was asked for.
     connection.Run("DROP TABLE IF EXISTS mysql.kvstore_none");
+    return absl::OkStatus();
+  });
+}
+
+absl::Status HostAdmin::EnableSemiSync(bool on) {
+  return WithConnection([&](mysql::Connection& connection) {
+    dialect_.EnableSemiSync(connection, on);
     return absl::OkStatus();
   });
 }

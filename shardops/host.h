@@ -72,6 +72,7 @@ class HostAdmin {
   absl::Status TakeClaim();
   /// Returns the ID of this connection if it holds the claim; ABORTED if it does not.
   absl::StatusOr<uint64_t> ClaimConnectionId();
+  absl::StatusOr<uint64_t> ConnectionId();
   absl::StatusOr<HostState> Read();
   /// The server walks over all its connections for this. For display only: no change of roles depends on it.
   absl::StatusOr<SlowStatements> ReadSlow();
@@ -95,7 +96,9 @@ class HostAdmin {
   absl::Status AllowWrites();
   /// Ends all connections that clients have now, but not those of replication, nor this one. Returns how many
   /// there were. Called after StopWrites, so that clients which connect again find the host read-only.
-  absl::StatusOr<uint64_t> EndClients();
+  ///
+  /// spared  The ID of another connection that is not ended; 0: none.
+  absl::StatusOr<uint64_t> EndClients(uint64_t spared = 0);
 
   /// Waits until a slave has received all up to this GTID, whether or not it has applied it;
   /// DEADLINE_EXCEEDED after `wait`.
@@ -111,6 +114,8 @@ class HostAdmin {
   /// Sets how commits of a master wait (the fields of HostState). If the master had stopped waiting because
   /// its slave was behind or away, its commits wait again from then on.
   absl::Status SetSemiSync(bool wait_no_slave, uint64_t timeout_ms);
+  /// Has commits wait for slaves at all, or not: then those that wait now are let go, too.
+  absl::Status EnableSemiSync(bool on);
   /// Makes a master acknowledge commits without a slave, those that are waiting now too: switches
   /// wait_no_slave off, and ends the connections of all slaves, so that a slave which hangs, or whose lost
   /// connection the master has not noticed, is not waited for either. UNAVAILABLE if slaves keep connecting

@@ -173,6 +173,10 @@ class OfMariaDb final : public Dialect {
                     timeout_ms, wait_no_slave ? "ON" : "OFF"));
   }
 
+  void EnableSemiSync(Connection& connection, bool on) const override {
+    connection.Run(fmt::format("SET GLOBAL rpl_semi_sync_master_enabled = {}", on ? "ON" : "OFF"));
+  }
+
   void StopWaitingForNoSlave(Connection& connection) const override {
     connection.Run("SET GLOBAL rpl_semi_sync_master_wait_no_slave = OFF");
   }

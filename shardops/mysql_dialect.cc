@@ -197,6 +197,10 @@ class OfMySql final : public Dialect {
                     timeout_ms, wait_no_slave ? "ON" : "OFF"));
   }
 
+  void EnableSemiSync(Connection& connection, bool on) const override {
+    connection.Run(fmt::format("SET GLOBAL rpl_semi_sync_source_enabled = {}", on ? "ON" : "OFF"));
+  }
+
   void StopWaitingForNoSlave(Connection& connection) const override {
     connection.Run("SET GLOBAL rpl_semi_sync_source_wait_no_replica = OFF");
   }

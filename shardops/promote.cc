@@ -9,12 +9,10 @@
 #include "shardops/move_record.h"
 #include "shardops/notes.h"
 #include "shardops/promoter.h"
+#include "shardops/stop_clients.h"
 
 namespace kvstore::shardops {
 namespace {
-
-/// How often Fence tries to make a host read-only while clients that were ended connect again, and write.
-constexpr int kFenceAttempts = 10;
 
 /// Claims both hosts of the pair in the ledger. A promotion that only completes what the maps say already may
 /// run beside a move of shards. Returns an empty operation for a dry run.
@@ -43,21 +41,6 @@ absl::Status CheckPlan(FleetOperator& fleet, const Host& host, const PromotionPl
       fmt::format("the shard map has changed meanwhile: {} is the {} of the pair now: run the command "
                   "again if it is still to lead",
                   host.ToString(), now->published ? "master" : "slave"));
-}
-
-/// Makes a host read-only, and ends the connections of its clients. Returns how many there were.
-absl::StatusOr<uint64_t> StopClients(HostAdmin& admin) {
-  uint64_t all = 0;
-  for (int attempt = 1;; ++attempt) {
-    const absl::Status stopped = admin.StopWrites(kStopWrites);
-    if (!stopped.ok() && (!absl::IsUnavailable(stopped) || attempt == kFenceAttempts)) return stopped;
-    // What prevents it are commits that wait for a slave which may never come: they end with their
-    // connections.
-    const auto ended = admin.EndClients();
-    if (!ended.ok()) return ended.status();
-    all += *ended;
-    if (stopped.ok()) return all;
-  }
 }
 
 }  // namespace
@@ -94,7 +77,7 @@ absl::StatusOr<Promotion> Promote(FleetOperator& fleet, const Host& host, const 
 absl::StatusOr<uint64_t> Fence(FleetOperator& fleet, const Host& host) {
   auto admin = HostAdmin::Open(host, fleet.access);
   if (!admin.ok()) return admin.status();
-  const auto ended = StopClients(**admin);
+  const auto ended = StopClients(**admin, fleet.access);
   if (!ended.ok()) return ended;
   // Behind the fence: until then an inspection may find that it takes writes.
   if (auto status = RecordFenced(fleet, host); !status.ok()) {
@@ -118,7 +101,7 @@ absl::StatusOr<uint64_t> FenceSlave(FleetOperator& fleet, const Pair& pair) {
   if (auto status = CheckPlan(fleet, pair.slave, {.before = pair, .published = false}); !status.ok()) {
     return status;
   }
-  return StopClients(**admin);
+  return StopClients(**admin, fleet.access);
 }
 
 }  // namespace kvstore::shardops

@@ -292,6 +292,11 @@ TEST_F(PromoteTest, AMasterWhoseCommitsWaitForItsSlaveCanBeFenced) {
   EXPECT_OK(shardops::Fence(pair_.fleet(), pair_.host_a()));
   writer.join();
   EXPECT_EQ(pair_.a().Run("SELECT @@read_only"), "1\n");
+  const auto admin = shardops::HostAdmin::Open(pair_.host_a(), pair_.fleet().access);
+  ASSERT_OK(admin);
+  const auto state = (*admin)->Read();
+  ASSERT_OK(state);
+  EXPECT_TRUE(state->semi_sync_master) << "if it is opened again, its commits must wait as before";
 }
 
 }  // namespace
