@@ -50,6 +50,7 @@ class Dialect {
   // ---- changing: as the calls of HostAdmin of these names ----
 
   virtual void StopWrites(mysql::Connection& connection, std::chrono::seconds wait) const = 0;
+  virtual void AllowWrites(mysql::Connection& connection) const = 0;
   virtual void StopReceiving(mysql::Connection& connection) const = 0;
   virtual void BecomeMaster(mysql::Connection& connection) const = 0;
   virtual void SetSemiSync(mysql::Connection& connection, bool wait_no_slave, uint64_t timeout_ms) const = 0;

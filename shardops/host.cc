@@ -21,6 +21,8 @@ using std::chrono::milliseconds;
 
 /// How often a wait asks the server.
 constexpr milliseconds kPollInterval{20};
+/// The server's error for a connection that is not there.
+constexpr int kNoSuchThread = 1094;
 /// How often TakeClaim ends the connection of somebody who has the claim.
 constexpr int kTakeAttempts = 3;
 /// How long the connections of slaves may take to end.
@@ -33,14 +35,18 @@ absl::Status At(const Host& host, const absl::Status& status) {
   return {status.code(), fmt::format("{}: {}", host.ToString(), std::string(status.message()))};
 }
 
-void EndConnections(mysql::Connection& connection, const std::vector<uint64_t>& ids) {
+/// Returns whether all of them are ended: those of some accounts only some may end.
+bool EndConnections(mysql::Connection& connection, const std::vector<uint64_t>& ids) {
+  bool all = true;
   for (const uint64_t id : ids) {
     try {
       connection.Run(fmt::format("KILL CONNECTION {}", id));
-    } catch (const sql::SQLException&) {
-      // The connection has ended by itself.
+    } catch (const sql::SQLException& error) {
+      // Most often it has ended by itself.
+      all = all && error.getErrorCode() == kNoSuchThread;
     }
   }
+  return all;
 }
 
 }  // namespace
@@ -233,18 +239,42 @@ absl::Status HostAdmin::StopWrites(std::chrono::seconds wait) {
 
 absl::Status HostAdmin::AllowWrites() {
   return WithConnection([&](mysql::Connection& connection) {
-    connection.Run("SET GLOBAL read_only = 0");
+    dialect_.AllowWrites(connection);
     return absl::OkStatus();
   });
 }
 
-absl::StatusOr<uint64_t> HostAdmin::EndClients(uint64_t spared) {
+absl::Status HostAdmin::CloseToClients() {
+  return WithConnection([&](mysql::Connection& connection) {
+    connection.Run("SET GLOBAL offline_mode = ON");
+    return absl::OkStatus();
+  });
+}
+
+absl::Status HostAdmin::OpenToClients() {
+  return WithConnection([&](mysql::Connection& connection) {
+    connection.Run("SET GLOBAL offline_mode = OFF");
+    return absl::OkStatus();
+  });
+}
+
+absl::StatusOr<uint64_t> HostAdmin::EndClients() {
   return WithConnection([&](mysql::Connection& connection) -> absl::StatusOr<uint64_t> {
-    std::vector<uint64_t> ids = dialect_.Clients(connection);
-    std::erase(ids, spared);
+    const std::vector<uint64_t> ids = dialect_.Clients(connection);
     std::this_thread::sleep_for(kAnswers);
     EndConnections(connection, ids);
     return ids.size();
+  });
+}
+
+absl::StatusOr<uint64_t> HostAdmin::EndAllClients() {
+  return WithConnection([&](mysql::Connection& connection) -> absl::StatusOr<uint64_t> {
+    const std::vector<uint64_t> ids = dialect_.Clients(connection);
+    if (EndConnections(connection, ids)) return ids.size();
+    return absl::FailedPreconditionError(fmt::format(
+        "{}: a connection cannot be ended by this account, such as one of an account with SYSTEM_USER: end "
+        "it, and run the command again",
+        host_.ToString()));
   });
 }
 

@@ -93,12 +93,16 @@ class HostAdmin {
   /// Makes the host read-only: from then on no client can write, nor commit what it has begun. UNAVAILABLE if
   /// a running statement prevents that for longer than `wait`; nothing has changed then.
   absl::Status StopWrites(std::chrono::seconds wait);
+  /// Makes the host take writes, and clients able to connect.
   absl::Status AllowWrites();
   /// Ends all connections that clients have now, but not those of replication, nor this one. Returns how many
   /// there were. Called after StopWrites, so that clients which connect again find the host read-only.
-  ///
-  /// spared  The ID of another connection that is not ended; 0: none.
-  absl::StatusOr<uint64_t> EndClients(uint64_t spared = 0);
+  absl::StatusOr<uint64_t> EndClients();
+  /// The same at once; FAILED_PRECONDITION if one of them cannot be ended.
+  absl::StatusOr<uint64_t> EndAllClients();
+  /// On MySQL only: lets nobody connect but administrators, and ends all others, until OpenToClients.
+  absl::Status CloseToClients();
+  absl::Status OpenToClients();
 
   /// Waits until a slave has received all up to this GTID, whether or not it has applied it;
   /// DEADLINE_EXCEEDED after `wait`.

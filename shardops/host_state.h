@@ -88,6 +88,8 @@ struct HostState {
   /// Commits wait before other clients see what they wrote (wait point AFTER_SYNC), not only before they are
   /// acknowledged.
   bool semi_sync_hides = false;
+  /// Only administrators can connect (MySQL's offline_mode).
+  bool closed = false;
   /// How many commits no slave has acknowledged since the server started, or since semi-synchronous
   /// replication was switched on.
   uint64_t semi_sync_alone = 0;

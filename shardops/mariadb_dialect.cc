@@ -155,6 +155,8 @@ class OfMariaDb final : public Dialect {
         fmt::format("SET STATEMENT lock_wait_timeout = {} FOR SET GLOBAL read_only = 1", wait.count()));
   }
 
+  void AllowWrites(Connection& connection) const override { connection.Run("SET GLOBAL read_only = 0"); }
+
   void StopReceiving(Connection& connection) const override { connection.Run("STOP SLAVE IO_THREAD"); }
 
   void BecomeMaster(Connection& connection) const override {

@@ -59,7 +59,7 @@ class OfMySql final : public Dialect {
           "@@gtid_mode = 'ON' AND @@enforce_gtid_consistency = 'ON', @@GLOBAL.gtid_executed, "
           "@@rpl_semi_sync_source_enabled, @@rpl_semi_sync_source_timeout, @@rpl_semi_sync_replica_enabled, "
           "@@rpl_semi_sync_source_wait_no_replica, @@log_replica_updates, "
-          "@@rpl_semi_sync_source_wait_point = 'AFTER_SYNC'",
+          "@@rpl_semi_sync_source_wait_point = 'AFTER_SYNC', @@offline_mode",
           state);
       state.gtid_strict = rows.Uint(kOwnColumn) != 0;
       state.gtid = OneLine(rows.Bytes(kOwnColumn + 1));
@@ -70,6 +70,7 @@ class OfMySql final : public Dialect {
       state.semi_sync_wait_no_slave = rows.Uint(kOwnColumn + 5) != 0;
       state.log_slave_updates = rows.Uint(kOwnColumn + 6) != 0;
       state.semi_sync_hides = rows.Uint(kOwnColumn + 7) != 0;
+      state.closed = rows.Uint(kOwnColumn + 8) != 0;
     }
     ForEachChannel(connection, [&](const std::string& name, const Rows& /*rows*/) {
       if (!name.empty()) state.channels.push_back(name);
@@ -177,6 +178,18 @@ class OfMySql final : public Dialect {
       throw;
     }
     set_wait(usual);
+  }
+
+  void AllowWrites(Connection& connection) const override {
+    bool closed = false;
+    {
+      Rows rows = connection.Ask("SELECT @@offline_mode");
+      closed = rows.Next() && rows.Uint(1) != 0;
+    }
+    // Who fenced the host (StopClients) was stopped on the way, and its commits may wait for nobody.
+    if (closed) EnableSemiSync(connection, true);
+    connection.Run("SET GLOBAL read_only = 0");
+    if (closed) connection.Run("SET GLOBAL offline_mode = OFF");
   }
 
   void StopReceiving(Connection& connection) const override {

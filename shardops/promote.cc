@@ -77,7 +77,7 @@ absl::StatusOr<Promotion> Promote(FleetOperator& fleet, const Host& host, const 
 absl::StatusOr<uint64_t> Fence(FleetOperator& fleet, const Host& host) {
   auto admin = HostAdmin::Open(host, fleet.access);
   if (!admin.ok()) return admin.status();
-  const auto ended = StopClients(**admin, fleet.access);
+  const auto ended = StopClients(**admin);
   if (!ended.ok()) return ended;
   // Behind the fence: until then an inspection may find that it takes writes.
   if (auto status = RecordFenced(fleet, host); !status.ok()) {
@@ -101,7 +101,7 @@ absl::StatusOr<uint64_t> FenceSlave(FleetOperator& fleet, const Pair& pair) {
   if (auto status = CheckPlan(fleet, pair.slave, {.before = pair, .published = false}); !status.ok()) {
     return status;
   }
-  return StopClients(**admin, fleet.access);
+  return StopClients(**admin);
 }
 
 }  // namespace kvstore::shardops

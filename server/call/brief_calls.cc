@@ -1,5 +1,7 @@
 #include "server/call/brief_calls.h"
 
+#include "server/call/ends_elsewhere.h"
+
 namespace kvstore::server {
 namespace {
 
@@ -22,7 +24,8 @@ void BriefCalls::Release(CallTransport& transport) {
 
 void BriefCalls::CancelOld() {
   const auto before = Clock::now() - kMostAge;
-  // The lock keeps each of them from ending meanwhile.
+  // The lock keeps each of them from ending meanwhile; its end takes it.
+  const EndsElsewhere elsewhere;
   const MutexLock lock(mutex_);
   for (const auto& [transport, since] : since_) {
     if (since < before) transport->Cancel();

@@ -6,6 +6,7 @@
 
 #include "base/thread_number.h"
 #include "server/call/call.h"
+#include "server/call/ends_elsewhere.h"
 
 /// The calls that are open, which call.h declares beside the calls themselves: each knows the other.
 namespace kvstore::server {
@@ -30,7 +31,8 @@ void OpenCalls::CancelStalled(std::chrono::steady_clock::time_point before) {
   const auto at = before.time_since_epoch().count();
   for (Stripe& stripe : stripes_) {
     // The lock keeps each of them from ending meanwhile. What a cancelled call does then, it does on other
-    // threads.
+    // threads: its end takes the lock.
+    const EndsElsewhere elsewhere;
     const MutexLock lock(stripe.mutex);
     for (Call* call = stripe.first; call != nullptr; call = call->next_) {
       const auto since = call->waiting_since_.load(std::memory_order_relaxed);
@@ -56,6 +58,7 @@ bool OpenCalls::HasKnown(const std::string& peer) {
 
 void OpenCalls::Drain() {
   for (Stripe& stripe : stripes_) {
+    const EndsElsewhere elsewhere;
     const MutexLock lock(stripe.mutex);
     for (Call* call = stripe.first; call != nullptr; call = call->next_) call->Drain();
   }

@@ -14,6 +14,7 @@
 #include "base/fail_point.h"
 #include "server/call/attempt.h"
 #include "server/call/call.h"
+#include "server/call/ends_elsewhere.h"
 #include "server/grpc/grpc_transport.h"
 #include "server/grpc/incoming.h"
 #include "server/grpc/special_handlers.h"
@@ -208,8 +209,9 @@ class UnaryReactor final : public grpc::ServerUnaryReactor {
     // see.
     if (sent_.load(std::memory_order_acquire)) delete this;
   }
-  /// OnCancel and OnDone do so little that gRPC need not have another thread call them.
-  bool InternalInlineable() override { return true; }
+  /// OnCancel and OnDone do so little that gRPC need not have another thread call them; but OnDone takes
+  /// locks.
+  bool InternalInlineable() override { return !EndsElsewhere::Wanted(); }
 
   void AdmitAndRun() {
     if (auto status = call_.Admit(opening_.incoming.size); !status.ok()) return Refuse(status);

@@ -38,7 +38,8 @@ struct Options {
 /// The input that this thread runs, for ReportInput.
 thread_local std::string_view running;
 
-/// Writes the input that made the target abort, as a line of hexadecimal digits for `xxd -r -p`.
+/// Writes the input of the thread that crashed, as a line of hexadecimal digits for `xxd -r -p`; an empty
+/// line if the thread has none, such as one of the server.
 void ReportInput(int signal) {
   constexpr char kDigits[] = "0123456789abcdef";
   char line[2 * kMaxBytes + 1];
@@ -77,9 +78,11 @@ std::string Changed(const std::vector<std::string>& inputs, uint64_t seed) {
   for (size_t changes = 1 + below(8); changes > 0; --changes) {
     const size_t at = below(input.size() + 1);
     switch (below(6)) {
-      case 0:
-        input.insert(at, 1 + below(4), byte());
+      case 0: {
+        const char filler = byte();  // before the count, whichever a compiler evaluates first
+        input.insert(at, 1 + below(4), filler);
         break;
+      }
       case 1:
         input.erase(at, 1 + below(8));
         break;
@@ -159,7 +162,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, kUsage, argv[0]);
     return 2;
   }
-  ::signal(SIGABRT, ReportInput);
+  for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE}) ::signal(signal, ReportInput);
   std::vector<std::string> inputs;
   for (const std::string& folder : options.folders) {
     for (const auto& entry : std::filesystem::directory_iterator(folder)) {

@@ -246,6 +246,39 @@ TEST_F(SharesTest, AnswersToRefusedCallsThatAreNotTakenAreCountedAndFew) {
   EXPECT_TRUE(Eventually([&] { return Metric("kvstore_bytes_in_flight") < 1000; }));
 }
 
+/// Who ends calls that stall holds a lock that the end of each call takes, too.
+TEST_F(SharesTest, SingleAnswersThatAreNotTakenAreTakenBackAndOthersAreServed) {
+  ServerOptions options = testing::TestServerOptions();
+  options.limits.stall_ms = 300;
+  Serve(options);
+  v1::GetRowRequest request;
+  request.set_dataset("alice");
+  request.set_row("none");
+  const std::string bytes = request.SerializeAsString();
+  const std::string message =
+      std::string(1, '\0') + http2::BigEndian(static_cast<uint32_t>(bytes.size()), 4) + bytes;
+  constexpr uint32_t kStreams = 20;
+  // With a window of zero bytes nothing of an answer can be sent.
+  const testing::Connection hostile(served_->port());
+  std::string sent = http2::Preface(0);
+  for (uint32_t i = 0; i < kStreams; ++i) {
+    sent += http2::Frame(http2::kHeaders, http2::kEndHeaders, 2 * i + 1,
+                         http2::CallHeaders("/kvstore.v1.KVStore/GetRow") +
+                             http2::Header("authorization", "Bearer alice")) +
+            http2::Frame(http2::kData, http2::kEndStream, 2 * i + 1, message);
+  }
+  ASSERT_TRUE(hostile.Send(sent));
+  http2::Reader reader(hostile);
+  http2::Reader::Received frame;
+  for (uint32_t ended = 0; ended < kStreams;) {
+    ASSERT_TRUE(reader.Next(frame)) << ended << " were taken back";
+    if (frame.type == http2::kReset) ++ended;
+  }
+  // More than the server has threads, each of which has open calls of its own.
+  for (int i = 0; i < 64; ++i) EXPECT_TRUE(Get("bob").ok());
+  EXPECT_TRUE(Eventually([&] { return Metric("kvstore_calls_in_flight") == 1; }));
+}
+
 TEST_F(SharesTest, AClientThatLeavesItsLargeReadsLeavesNothingBehind) {
   Serve();
   PutRows("alice", 1, 4'000'000);

@@ -14,7 +14,7 @@
 namespace kvstore::testing {
 
 /// Whether the servers of tests are MySQL servers in place of MariaDB's. The environment variable
-/// KV_TEST_MYSQL names the folder with MySQL, which demo/mysql9-root makes; ./dev test --mysql9 sets it.
+/// KV_TEST_MYSQL names the folder with MySQL, which demo/mysql-root makes; ./dev test --mysql9 sets it.
 bool OnMySql();
 
 /// Skips a test whose subject exists in MariaDB only; `why` says what that is.
