@@ -47,6 +47,14 @@ uint64_t ReadProgress(HostAdmin& host) {
       .value_or(0);
 }
 
+absl::StatusOr<uint64_t> ReadConnectionId(HostAdmin& host) {
+  return host.WithConnection([](Connection& connection) -> absl::StatusOr<uint64_t> {
+    Rows rows = connection.Ask("SELECT CONNECTION_ID()");
+    rows.Next();
+    return rows.Uint(1);
+  });
+}
+
 /// Has the server copy the source. Returns when it is about to restart.
 absl::Status Copy(HostAdmin& target, const Host& source, const Access& access) {
   return target.WithConnection([&](Connection& connection) -> absl::Status {
@@ -144,7 +152,7 @@ absl::Status CheckClone(HostAdmin& source, HostAdmin& target) {
 absl::Status CloneHost(FleetOperator& fleet, const Host& source, std::unique_ptr<HostAdmin>& target,
                        const std::function<bool(uint64_t)>& progress) {
   const Host host = target->host();
-  const auto id = target->ConnectionId();
+  const auto id = ReadConnectionId(*target);
   if (!id.ok()) return id.status();
   auto observer = HostAdmin::Open(host, fleet.access);
   if (!observer.ok()) return observer.status();

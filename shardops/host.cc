@@ -120,14 +120,6 @@ absl::StatusOr<uint64_t> HostAdmin::ClaimConnectionId() {
 
 // ---- reading ----
 
-absl::StatusOr<uint64_t> HostAdmin::ConnectionId() {
-  return WithConnection([](mysql::Connection& connection) -> absl::StatusOr<uint64_t> {
-    Rows rows = connection.Ask("SELECT CONNECTION_ID()");
-    rows.Next();
-    return rows.Uint(1);
-  });
-}
-
 Engine HostAdmin::engine() const { return dialect_.engine(); }
 
 absl::Status CheckSameEngine(const HostAdmin& one, const HostAdmin& other) {

@@ -72,7 +72,6 @@ class HostAdmin {
   absl::Status TakeClaim();
   /// Returns the ID of this connection if it holds the claim; ABORTED if it does not.
   absl::StatusOr<uint64_t> ClaimConnectionId();
-  absl::StatusOr<uint64_t> ConnectionId();
   absl::StatusOr<HostState> Read();
   /// The server walks over all its connections for this. For display only: no change of roles depends on it.
   absl::StatusOr<SlowStatements> ReadSlow();

@@ -10,12 +10,22 @@ namespace {
 /// How often a host is made read-only while clients that were ended connect again, and write.
 constexpr int kAttempts = 10;
 
-/// What a host that stays closed to clients needs.
-absl::Status StaysClosed(const Host& host, const absl::Status& why) {
-  return {why.code(),
-          fmt::format("{}; {} is closed to clients (offline_mode) and may be writable: run the command again",
-                      std::string(why.message()), host.ToString())};
+/// Undoes what keeps a MySQL host closed to clients, and has the commits of a master wait for slaves again.
+///
+/// waits  whether they did before. FAILED_PRECONDITION, which is not tried again, if the host stays closed.
+absl::Status Reopen(HostAdmin& admin, bool waits) {
+  absl::Status status = waits ? admin.EnableSemiSync(true) : absl::OkStatus();
+  if (status.ok()) status = admin.OpenToClients();
+  if (status.ok()) return status;
+  return absl::FailedPreconditionError(
+      fmt::format("{}; the host stays closed to clients (offline_mode) and may be writable: run the command "
+                  "again",
+                  std::string(status.message())));
 }
+
+/// Whether commits of a host wait for slaves, or did before this was cut short: then a master is closed, and
+/// its setting says nothing. A slave that is fenced must not begin to wait for slaves of its own.
+bool Waits(const HostState& state) { return state.semi_sync_master || (state.closed && !state.following); }
 
 /// On MySQL a commit that waits for a slave goes on waiting when its connection has ended. It is let go by a
 /// host that waits for no slave; but no client may be told of a commit then. So the host is closed to clients
@@ -26,17 +36,19 @@ absl::StatusOr<uint64_t> StopWaitingClients(HostAdmin& admin) {
   if (auto status = admin.CloseToClients(); !status.ok()) return status;
   const auto ended = admin.EndAllClients();
   absl::Status status = ended.status();
-  // If it was off, none waits; a slave that is fenced must not begin to wait for slaves of its own. A master
-  // on which this was cut short before is closed, and its setting says nothing.
-  const bool waits = state->semi_sync_master || (state->closed && !state->following);
+  const bool waits = Waits(*state);
   if (status.ok() && waits) status = admin.EnableSemiSync(false);
   if (status.ok()) status = admin.StopWrites(kStopWrites);
-  if (waits) {
-    if (auto enabled = admin.EnableSemiSync(true); !enabled.ok()) return StaysClosed(admin.host(), enabled);
-  }
-  if (auto opened = admin.OpenToClients(); !opened.ok()) return StaysClosed(admin.host(), opened);
+  if (auto reopened = Reopen(admin, waits); !reopened.ok()) return reopened;
   if (!status.ok()) return status;
   return ended;
+}
+
+/// Opens a host on which StopWaitingClients was cut short. To be called when it is read-only.
+absl::Status ReopenIfClosed(HostAdmin& admin) {
+  const auto state = admin.Read();
+  if (!state.ok() || !state->closed) return state.status();
+  return Reopen(admin, Waits(*state));
 }
 
 }  // namespace
@@ -55,7 +67,9 @@ absl::StatusOr<uint64_t> StopClients(HostAdmin& admin) {
     const auto ended = admin.EndClients();
     if (!ended.ok()) return ended.status();
     all += *ended;
-    if (stopped.ok()) return all;
+    if (!stopped.ok()) continue;
+    if (auto reopened = ReopenIfClosed(admin); !reopened.ok()) return reopened;
+    return all;
   }
 }
 

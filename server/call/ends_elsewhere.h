@@ -2,9 +2,10 @@
 
 namespace kvstore::server {
 
-/// While one lives, calls that its thread brings to their end are ended by other threads: for who cancels
-/// calls under a lock that the end of a call takes, too. A protocol that can end calls on any thread asks
-/// Wanted.
+/// While one lives, calls that its thread brings to their end are ended by other threads. Code that cancels
+/// calls under a lock needs one if the end of a call takes that lock, too. A protocol that can end a call on
+/// the thread that cancels it asks Wanted. gRPC may do that; 1.51, which has threads of its own for
+/// callbacks, was not seen to.
 class EndsElsewhere {
  public:
   EndsElsewhere() { ++depth_; }

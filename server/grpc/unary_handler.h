@@ -26,7 +26,8 @@ struct Opening {
 template <typename Request, typename Response>
 class UnaryHandler : public grpc::internal::MethodHandler {
  public:
-  /// Starts a call. What it is given lives until its reactor's OnDone has returned.
+  /// Starts a call; many threads call it at once. What it is given lives until its reactor's OnDone has
+  /// returned. gRPC does not delete the reactor.
   using Starter =
       std::function<grpc::ServerUnaryReactor*(grpc::CallbackServerContext&, Opening<Request>&, Response&)>;
 
@@ -38,10 +39,10 @@ class UnaryHandler : public grpc::internal::MethodHandler {
         }) {}
 
   void RunHandler(const HandlerParameter& given) override {
-    auto* messages = new Messages(*given.call);
-    handler_.RunHandler({given.call, given.server_context, given.request, given.status,
-                         static_cast<grpc::MessageHolder<Opening<Request>, Response>*>(messages),
-                         given.call_requester});
+    // The handler takes its address from a void*, so that it must be that of the base class.
+    grpc::MessageHolder<Opening<Request>, Response>* messages = new Messages(*given.call);
+    handler_.RunHandler(
+        {given.call, given.server_context, given.request, given.status, messages, given.call_requester});
   }
 
  private:

@@ -246,7 +246,7 @@ TEST_F(SharesTest, AnswersToRefusedCallsThatAreNotTakenAreCountedAndFew) {
   EXPECT_TRUE(Eventually([&] { return Metric("kvstore_bytes_in_flight") < 1000; }));
 }
 
-/// Who ends calls that stall holds a lock that the end of each call takes, too.
+/// The thread that ends stalled calls holds a lock that the end of each call takes, too (EndsElsewhere).
 TEST_F(SharesTest, SingleAnswersThatAreNotTakenAreTakenBackAndOthersAreServed) {
   ServerOptions options = testing::TestServerOptions();
   options.limits.stall_ms = 300;

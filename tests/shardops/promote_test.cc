@@ -299,5 +299,14 @@ TEST_F(PromoteTest, AMasterWhoseCommitsWaitForItsSlaveCanBeFenced) {
   EXPECT_TRUE(state->semi_sync_master) << "if it is opened again, its commits must wait as before";
 }
 
+/// On MySQL a fence closes a host to clients for a moment, and has no commit wait for a slave meanwhile.
+TEST_F(PromoteTest, AFenceThatWasCutShortIsCompletedByTheNext) {
+  if (!OnMySql()) GTEST_SKIP() << "needs MySQL servers: ./dev test --mysql9";
+  pair_.a().Run("SET GLOBAL offline_mode = ON");
+  pair_.a().Run("SET GLOBAL rpl_semi_sync_source_enabled = OFF");
+  ASSERT_OK(shardops::Fence(pair_.fleet(), pair_.host_a()));
+  EXPECT_EQ(pair_.a().Run("SELECT @@read_only, @@offline_mode, @@rpl_semi_sync_source_enabled"), "1\t0\t1\n");
+}
+
 }  // namespace
 }  // namespace kvstore::testing
