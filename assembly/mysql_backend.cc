@@ -23,7 +23,8 @@ absl::StatusOr<std::unique_ptr<MySqlBackend>> OpenMySqlBackend(const MySqlFleetO
     sources.mod = std::move((*shared)[1]);
     sources.weights = std::move((*shared)[2]);
   }
-  return MySqlBackend::Open(std::move(sources), fleet.options, OpenFleetConsumers(fleet));
+  return MySqlBackend::Open(std::move(sources), fleet.options, OpenFleetConsumers(fleet),
+                            OpenFleetTables(fleet));
 }
 
 }  // namespace kvstore

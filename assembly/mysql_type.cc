@@ -112,6 +112,11 @@ std::any ReadMySql(BackendReader& reader) {
   ReadLogin(fields, "operator", folder, fleet.admin);
   ReadLogin(fields, "replication", folder, fleet.replication);
   ReadWeights(fields, options.weights);
+  options.tables_on_first_use = fields.OptionalBool("tables_on_first_use").value_or(false);
+  if (options.tables_on_first_use && fleet.zookeeper.servers.empty()) {
+    fields.Fail("tables_on_first_use",
+                "needs the shard maps in ZooKeeper, where the tables that were made are recorded");
+  }
   ReadUint(fields, "purge_cells_per_s", 0, 1'000'000'000, options.purge_cells_per_s);
   return fleet;
 }

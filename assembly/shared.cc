@@ -3,6 +3,7 @@
 #include "catalog/zookeeper_catalog.h"
 #include "catalog/zookeeper_consumers.h"
 #include "catalog/zookeeper_ledger.h"
+#include "catalog/zookeeper_table_records.h"
 #include "shardmap/zookeeper_source.h"
 
 namespace kvstore {
@@ -20,6 +21,12 @@ absl::StatusOr<std::vector<std::unique_ptr<MapSource>>> OpenSharedMaps(
 std::unique_ptr<ConsumerPlaces> OpenFleetConsumers(const MySqlFleetOptions& fleet) {
   if (fleet.zookeeper.servers.empty()) return nullptr;
   return std::make_unique<ZooKeeperConsumers>(fleet.zookeeper, fleet.root);
+}
+
+std::unique_ptr<TableRecords> OpenFleetTables(const MySqlFleetOptions& fleet) {
+  if (fleet.zookeeper.servers.empty()) return nullptr;
+  return std::make_unique<ZooKeeperTableRecords>(
+      std::make_shared<ZooKeeper>(fleet.zookeeper, nullptr, ZooKeeper::Away::kTriesInCalls), fleet.root);
 }
 
 std::unique_ptr<Ledger> OpenFleetLedger(const MySqlFleetOptions& fleet) {

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "backend_api/consumer_places.h"
+#include "backend_api/table_records.h"
 #include "catalog/catalog.h"
 #include "catalog/ledger.h"
 #include "kvstore_api/open.h"
@@ -29,6 +30,10 @@ absl::StatusOr<std::vector<std::unique_ptr<MapSource>>> OpenSharedMaps(const Zoo
 /// Where the places of consumers of the fleet's datasets are noted. Null if the fleet's maps are not in
 /// ZooKeeper, and if this build was made without ZooKeeper.
 std::unique_ptr<ConsumerPlaces> OpenFleetConsumers(const MySqlFleetOptions& fleet);
+
+/// Where it is recorded which tables of the fleet's datasets were made on first use. Null if the fleet's maps
+/// are not in ZooKeeper, and if this build was made without ZooKeeper.
+std::unique_ptr<TableRecords> OpenFleetTables(const MySqlFleetOptions& fleet);
 
 /// The ledger in which the fleet's operators record their operations. Null if the fleet's maps are not in
 /// ZooKeeper, so that it has no ledger, and if this build was made without ZooKeeper.

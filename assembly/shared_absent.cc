@@ -22,6 +22,8 @@ absl::StatusOr<std::vector<std::unique_ptr<MapSource>>> OpenSharedMaps(const Zoo
 
 std::unique_ptr<ConsumerPlaces> OpenFleetConsumers(const MySqlFleetOptions&) { return nullptr; }
 
+std::unique_ptr<TableRecords> OpenFleetTables(const MySqlFleetOptions&) { return nullptr; }
+
 std::unique_ptr<Ledger> OpenFleetLedger(const MySqlFleetOptions&) { return nullptr; }
 
 }  // namespace kvstore

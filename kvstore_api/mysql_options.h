@@ -72,6 +72,10 @@ struct MySqlOptions {
   /// host.
   bool any_role = false;
   ShardWeights weights;  ///< Used as long as MapSources::weights has none.
+  /// The tables of a dataset that is created are made on each shard when a call needs them there first, and
+  /// not on all shards at once. For fleets of many shards, whose empty tables take gigabytes for each
+  /// dataset. It counts for datasets that are created from now on, and needs shard maps in ZooKeeper.
+  bool tables_on_first_use = false;
   /// How many cells a purge examines per second on each host; 0: no limit.
   uint64_t purge_cells_per_s = 50'000;
 };

@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "backends/mysql/driver/schema.h"
 #include "backends/mysql/driver/tables.h"
@@ -108,11 +109,22 @@ class LeftOut {
   std::vector<Claim> claims_;
 };
 
+/// A dataset, and where it should have tables.
+struct ExpectedDataset {
+  DatasetSpec spec;
+  /// The shards on which its table was made; nullopt: that is all.
+  std::optional<std::set<uint32_t>> made;
+
+  bool HasTable(mysql::Space space, uint32_t shard) const {
+    return mysql::SpaceOf(spec.shape) == space && (!made || made->contains(shard));
+  }
+};
+
 /// Compares the hosts, one after the other, with what they should have.
 class Comparison {
  public:
   Comparison(const Expected& expected, const std::map<Host, HostTables>& all,
-             std::span<const DatasetSpec> datasets, const LeftOut& left_out, Findings& found)
+             std::span<const ExpectedDataset> datasets, const LeftOut& left_out, Findings& found)
       : expected_(expected), all_(all), datasets_(datasets), left_out_(left_out), found_(found) {}
 
   void Compare(const Host& host) {
@@ -147,9 +159,9 @@ class Comparison {
         continue;
       }
       const bool moves = there.contains(mysql::MovedName(database));
-      for (const DatasetSpec& spec : datasets_) {
-        const std::string& table = TableName(spec);
-        if (mysql::SpaceOf(spec.shape) != space || tables->second.contains(table)) continue;
+      for (const ExpectedDataset& dataset : datasets_) {
+        const std::string& table = TableName(dataset.spec);
+        if (!dataset.HasTable(space, shard) || tables->second.contains(table)) continue;
         const bool migrates =
             tables->second.contains(table + "$state") || tables->second.contains(table + "$r$state");
         const std::string why = migrates ? "the dataset migrates, see kv migrate status"
@@ -272,7 +284,7 @@ class Comparison {
 
   const Expected& expected_;
   const std::map<Host, HostTables>& all_;
-  const std::span<const DatasetSpec> datasets_;
+  const std::span<const ExpectedDataset> datasets_;
   const LeftOut& left_out_;
   Findings& found_;
 };
@@ -344,11 +356,18 @@ absl::StatusOr<FleetCheck> CheckFleet(FleetOperator& fleet, std::span<const Data
   const auto maps = Maps::Load(fleet.zookeeper, fleet.root);
   if (!maps.ok()) return maps.status();
   const Expected expected = ExpectedOf(fleet, *maps);
+  // Before the hosts are asked: a table that is made meanwhile is not missed.
+  std::vector<ExpectedDataset> with_tables;
+  for (const DatasetSpec& spec : datasets) {
+    auto made = fleet.Tables().Load(spec);
+    if (!made.ok()) return made.status();
+    with_tables.push_back({spec, *std::move(made)});
+  }
   // InspectFleet has reported the hosts of the maps that do not answer.
   const auto answers = AskAll(fleet, expected, [](HostAdmin& host) { return host.ReadTables(); });
   if (!answers.ok()) return answers.status();
   const LeftOut nothing;
-  Comparison comparison(expected, answers->all, datasets, nothing, found);
+  Comparison comparison(expected, answers->all, with_tables, nothing, found);
   for (const auto& [host, unused] : answers->all) comparison.Compare(host);
   FindLeftChannels(fleet, expected, *answers, found);
   FleetCheck check = found.Take();

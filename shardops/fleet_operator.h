@@ -5,6 +5,7 @@
 #include <string>
 
 #include "catalog/zookeeper_ledger.h"
+#include "catalog/zookeeper_table_records.h"
 #include "coordination/zookeeper.h"
 #include "shardops/host.h"
 
@@ -24,6 +25,9 @@ struct FleetOperator {
   std::string who;
   /// Excludes operations that would conflict, of other operators and of the processes of the fleet's stores.
   std::shared_ptr<ZooKeeperLedger> ledger = std::make_shared<ZooKeeperLedger>(zookeeper, root, who);
+
+  /// Which tables of the fleet's datasets were made on first use.
+  ZooKeeperTableRecords Tables() const { return {{std::shared_ptr<void>(), &zookeeper}, root}; }
 };
 
 }  // namespace kvstore::shardops

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "backends/mysql/driver/schema.h"
 #include "base/fail_point.h"
@@ -69,11 +70,24 @@ absl::StatusOr<Held> BeginOperation(FleetOperator& fleet, const NewShards& shard
                   Claim::Host(shards.pair.slave.ToString(), ClaimMode::kShared)}});
 }
 
+/// Leaves out the datasets whose tables are made when a call needs them.
+absl::Status LeaveOutMadeOnFirstUse(FleetOperator& fleet, std::vector<DatasetSpec>& datasets) {
+  std::vector<DatasetSpec> others;
+  for (DatasetSpec& spec : datasets) {
+    const auto record = fleet.Tables().Find(spec, /*shard=*/0);
+    if (!record.ok()) return record.status();
+    if (!record->has_value()) others.push_back(std::move(spec));
+  }
+  datasets = std::move(others);
+  return absl::OkStatus();
+}
+
 /// Creates the databases and tables that are missing on the master, and waits until the slave has them.
 absl::Status CreateShards(FleetOperator& fleet, const NewShards& shards, uint32_t mod_shards,
                           const ReadDatasets& read, const Progress& progress) {
-  const auto datasets = read();
+  auto datasets = read();
   if (!datasets.ok()) return datasets.status();
+  if (auto status = LeaveOutMadeOnFirstUse(fleet, *datasets); !status.ok()) return status;
   const auto master = HostAdmin::Open(shards.pair.master, fleet.access);
   if (!master.ok()) return master.status();
   const uint64_t total = shards.last - shards.first + 1;

@@ -22,8 +22,9 @@ using mysql::Space;
 
 absl::StatusOr<std::unique_ptr<MySqlBackend>> MySqlBackend::Open(mysql::MapSources sources,
                                                                  const mysql::MySqlOptions& options,
-                                                                 std::unique_ptr<ConsumerPlaces> consumers) {
-  auto fleet = mysql::Fleet::Start(std::move(sources), options);
+                                                                 std::unique_ptr<ConsumerPlaces> consumers,
+                                                                 std::unique_ptr<TableRecords> tables) {
+  auto fleet = mysql::Fleet::Start(std::move(sources), options, std::move(tables));
   if (!fleet.ok()) return fleet.status();
   return std::unique_ptr<MySqlBackend>(new MySqlBackend(*std::move(fleet), std::move(consumers)));
 }
@@ -36,12 +37,25 @@ absl::Status MySqlBackend::CreateDataset(const DatasetSpec& spec) {
     if (auto status = changes_.CheckServers(mysql::SpaceOf(spec.shape)); !status.ok()) return status;
   }
   const Space space = mysql::SpaceOf(spec.shape);
+  const bool first_use = fleet_->options().tables_on_first_use && fleet_->table_maker() != nullptr;
+  if (first_use) {
+    if (auto status = fleet_->table_maker()->records().Begin(spec); !status.ok()) return status;
+  }
+  const ShardMap& map = fleet_->map(space);
   return fleet_->OnAllShards(space, [&](const Host& host, uint32_t shard) {
+    const ShardRange* const range = map.Find(shard);
+    if (first_use && range != nullptr && range->first != shard) return absl::OkStatus();
     return fleet_->RunOn(host, {space, shard}, Repeat::kAlways, [&](Connection& connection) -> absl::Status {
       if (spec.durability == Durability::kMachine && !connection.traits().flushes_each) {
         return absl::FailedPreconditionError(
             "durability: machine needs servers with innodb_flush_log_at_trx_commit = 1; set that, or choose "
             "process");
+      }
+      if (first_use) {
+        // Statements would use a table of another dataset that has the name.
+        auto status = mysql::CheckNameIsFree(connection, spec, shard, range == nullptr ? shard : range->last);
+        if (!status.ok()) return status;
+        if (status = fleet_->table_maker()->records().Add(spec, shard); !status.ok()) return status;
       }
       return mysql::CreateTables(connection, spec, shard);
     });
@@ -94,6 +108,11 @@ absl::Status MySqlBackend::DropDataset(const DatasetSpec& spec) {
     datasets_.erase(spec.incarnation);
     followed_.erase(spec.incarnation);
   }
+  if (auto* const maker = fleet_->table_maker()) {
+    maker->Forget(spec.incarnation);
+    // From here on no call makes another table.
+    if (auto status = maker->records().End(spec); !status.ok()) return status;
+  }
   // A dataset that keeps no changes has none, unless somebody noted one who did not know that yet.
   if (auto status = consumers_.DropAll(spec); !status.ok() && spec.keep_changes_ms != 0) return status;
   const Space space = mysql::SpaceOf(spec.shape);
@@ -120,6 +139,9 @@ absl::Status MySqlBackend::DropLeftover(const DatasetSpec& spec) {
   auto status = on_all(
       [&](Connection& connection, uint32_t shard) { return mysql::CheckEmpty(connection, spec, shard); });
   if (!status.ok()) return status;
+  if (auto* const maker = fleet_->table_maker()) {
+    if (auto ended = maker->records().End(spec); !ended.ok()) return ended;
+  }
   return on_all([&](Connection& connection, uint32_t shard) {
     return mysql::DropTables(connection, spec, shard, mysql::Removed::kIfEmpty);
   });
@@ -135,6 +157,11 @@ absl::Status MySqlBackend::CheckThere(const DatasetSpec& spec) {
           const mysql::ShardMigration migration = mysql::ReadShardMigration(connection, spec, shard);
           // While the dataset migrates, its table may have another name.
           if (!migration.base && !migration.state) {
+            if (auto* const maker = fleet_->table_maker()) {
+              const auto never = maker->WasNeverMade(connection, spec, shard);
+              if (!never.ok()) return never.status();
+              if (*never) return absl::OkStatus();
+            }
             return absl::DataLossError(fmt::format("dataset: the data of '{}' is not here", spec.name));
           }
           if (space == Space::kId) return absl::OkStatus();
@@ -163,6 +190,7 @@ absl::StatusOr<std::shared_ptr<mysql::Dataset>> MySqlBackend::OpenDataset(const 
     dataset->Apply(spec);
   } else {
     dataset = std::make_shared<mysql::Dataset>(spec, ++datasets_opened_);
+    if (auto* const maker = fleet_->table_maker()) maker->Add(datasets_opened_, spec);
   }
   return dataset;
 }
@@ -204,6 +232,15 @@ absl::StatusOr<DatasetStats> MySqlBackend::Stats(const DatasetSpec& spec) {
 absl::StatusOr<std::unique_ptr<UnitReader>> MySqlBackend::OpenUnits(const DatasetSpec& spec) {
   auto dataset = OpenDataset(spec);
   if (!dataset.ok()) return dataset.status();
+  if (auto* const maker = fleet_->table_maker()) {
+    const Space space = mysql::SpaceOf(spec.shape);
+    const absl::Status made = fleet_->OnAllShards(space, [&](const Host& host, uint32_t shard) {
+      return fleet_->RunOn(host, {space, shard}, Repeat::kAlways, [&](Connection& connection) {
+        return maker->MakeUnlessMade(connection, spec, shard);
+      });
+    });
+    if (!made.ok()) return made;
+  }
   return std::make_unique<mysql::MySqlUnitReader>(fleet_, spec, *std::move(dataset));
 }
 
@@ -304,6 +341,12 @@ absl::Status MySqlBackend::Init(const mysql::ReadSpecs& datasets, const Progress
       return made;
     });
     if (!status.ok()) return status;
+  }
+  // Every dataset has all its tables now, and no shard can be opened meanwhile (InitShards).
+  if (auto* const maker = fleet_->table_maker(); maker != nullptr && left.empty()) {
+    for (const DatasetSpec& spec : *specs) {
+      if (auto status = maker->records().End(spec); !status.ok()) return status;
+    }
   }
   if (left_alone != nullptr) *left_alone = std::move(left);
   return absl::OkStatus();

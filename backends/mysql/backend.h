@@ -6,6 +6,7 @@
 
 #include "backend_api/backend.h"
 #include "backend_api/consumer_places.h"
+#include "backend_api/table_records.h"
 #include "backends/mysql/changes/changes.h"
 #include "backends/mysql/changes/consumer_watch.h"
 #include "backends/mysql/changes/consumers.h"
@@ -27,9 +28,11 @@ class MySqlBackend : public Backend {
   ///
   /// consumers  where the places of those are noted who follow changes; null: nowhere, and SetConsumer,
   ///            ListConsumers and DropConsumer are UNIMPLEMENTED.
+  /// tables     where it is recorded which tables were made on first use. Null: nowhere; then
+  ///            MySqlOptions::tables_on_first_use has no effect.
   static absl::StatusOr<std::unique_ptr<MySqlBackend>> Open(
       mysql::MapSources sources, const mysql::MySqlOptions& options,
-      std::unique_ptr<ConsumerPlaces> consumers = nullptr);
+      std::unique_ptr<ConsumerPlaces> consumers = nullptr, std::unique_ptr<TableRecords> tables = nullptr);
 
   Capabilities capabilities() const override {
     return {.rows = true,
@@ -40,8 +43,9 @@ class MySqlBackend : public Backend {
             .shards = true,
             .changes = true};
   }
-  /// Makes the dataset's table on every open shard. FAILED_PRECONDITION if a shard's database is missing:
-  /// Init makes it.
+  /// Makes the dataset's table on every open shard; with MySqlOptions::tables_on_first_use only on the first
+  /// one of each range of the map, which shows whether the host can have it. FAILED_PRECONDITION if a shard's
+  /// database is missing: Init makes it.
   absl::Status CreateDataset(const DatasetSpec& spec) override;
   absl::Status AlterDataset(const DatasetSpec& spec) override;
   absl::Status NoteSettings(const DatasetSpec& spec) override;
@@ -91,8 +95,9 @@ class MySqlBackend : public Backend {
         consumers_(changes_, std::move(consumers)),
         consumer_watch_([this](const DatasetSpec& spec) { return consumers_.List(spec); },
                         [this] { changes_.CloseUnused(); }) {}
-  /// Asks the first host that answers whether it has the dataset's table. DATA_LOSS if it has not,
-  /// FAILED_PRECONDITION if the number of mod shards is another one than when the data was made.
+  /// Asks the first host that answers whether it has the dataset's table. DATA_LOSS if it has not, although
+  /// the table was made; FAILED_PRECONDITION if the number of mod shards is another one than when the data
+  /// was made.
   absl::Status CheckThere(const DatasetSpec& spec);
   /// Puts settings in force here.
   void Apply(const DatasetSpec& spec) ABSL_EXCLUSIVE_LOCKS_REQUIRED(datasets_mutex_);

@@ -21,6 +21,7 @@ namespace {
 
 using shardops::NewShards;
 using shardops::OpenShards;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -127,6 +128,23 @@ TEST_F(OpenTest, StoppedAtAnyStepItIsGivenAgain) {
     ++first;
   }
   EXPECT_TRUE(shardops::CheckFleet(pair_.fleet(), *Datasets())->problems.empty());
+}
+
+TEST_F(OpenTest, TablesThatNoCallHasNeededAreNeitherMadeNorMissed) {
+  pair_.MakeTablesOnFirstUse();
+  const TempDir dir;
+  const auto store = pair_.OpenStore(dir.path());
+  ASSERT_OK(store->CreateDataset({.name = "boards", .shape = Shape::kObjects, .type = 5}));
+  const shardops::ReadDatasets datasets = [&] { return store->ListDatasets(); };
+  ASSERT_OK(shardops::OpenShards(pair_.fleet(), Range(8, 9), datasets, nullptr));
+  EXPECT_EQ(pair_.a().Run("SHOW TABLES IN db00008"), "");
+  const auto problems = [&] { return shardops::CheckFleet(pair_.fleet(), *datasets())->problems; };
+  EXPECT_TRUE(Eventually([&] { return problems().empty(); })) << ::testing::PrintToString(problems());
+  const auto made = [&] { return store->CreateObject("boards", "{}", {.shard = 8}).ok(); };
+  EXPECT_TRUE(Eventually(made)) << "once the store has the new map";
+  EXPECT_TRUE(Eventually([&] { return problems().empty(); })) << ::testing::PrintToString(problems());
+  pair_.a().Run("DROP TABLE db00008.boards");
+  EXPECT_THAT(problems(), Contains(HasSubstr("table db00008.boards is missing: kv shards init makes it")));
 }
 
 constexpr auto kRefused = absl::StatusCode::kFailedPrecondition;

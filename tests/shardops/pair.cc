@@ -10,6 +10,7 @@
 
 #include "catalog/file_catalog.h"
 #include "catalog/zookeeper_consumers.h"
+#include "catalog/zookeeper_table_records.h"
 #include "shardmap/map_source.h"
 #include "shardmap/zookeeper_source.h"
 #include "shardops/maps.h"
@@ -94,17 +95,17 @@ Host PairFleet::Master() {
   return maps->all().front().map.ranges().front().master;
 }
 
-namespace {
-
-std::unique_ptr<MySqlBackend> BackendOf(mysql::MapSources maps, std::unique_ptr<ConsumerPlaces> consumers) {
+std::unique_ptr<MySqlBackend> PairFleet::BackendOf(mysql::MapSources maps) const {
   mysql::MySqlOptions options{.user = "kvstore", .password = "kvstore"};
   options.breaker.min_pause_ms = 50;
   options.breaker.max_pause_ms = 200;
   options.purge_cells_per_s = 0;
-  return *MySqlBackend::Open(std::move(maps), options, std::move(consumers));
+  options.tables_on_first_use = tables_on_first_use_;
+  const ZooKeeperOptions zookeeper{.servers = zookeeper_server_.address()};
+  return *MySqlBackend::Open(
+      std::move(maps), options, Consumers(),
+      std::make_unique<ZooKeeperTableRecords>(std::make_shared<ZooKeeper>(zookeeper, nullptr), fleet_.root));
 }
-
-}  // namespace
 
 mysql::MapSources PairFleet::Maps() const {
   const auto source = [&](const char* name) {
@@ -119,7 +120,7 @@ std::unique_ptr<ConsumerPlaces> PairFleet::Consumers() const {
                                               fleet_.root);
 }
 
-std::unique_ptr<MySqlBackend> PairFleet::OpenBackend() const { return BackendOf(Maps(), Consumers()); }
+std::unique_ptr<MySqlBackend> PairFleet::OpenBackend() const { return BackendOf(Maps()); }
 
 void PairFleet::WriteConfig(const std::filesystem::path& file) const {
   using Json = nlohmann::json;
@@ -140,7 +141,7 @@ std::unique_ptr<Router> PairFleet::OpenStore(const std::filesystem::path& dir) c
 }
 
 std::unique_ptr<Router> PairFleet::OpenStore(const std::filesystem::path& dir, mysql::MapSources maps) const {
-  auto backend = BackendOf(std::move(maps), Consumers());
+  auto backend = BackendOf(std::move(maps));
   EXPECT_OK(backend->Init(nullptr, nullptr));
   Router::Backends backends;
   backends.emplace("mysql", std::move(backend));

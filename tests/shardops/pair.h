@@ -61,6 +61,8 @@ class PairFleet {
   /// Writes the configuration of an operator's kv for this fleet, with a store in "data" beside the file.
   void WriteConfig(const std::filesystem::path& file) const;
 
+  /// Has stores that are opened from now on create datasets whose tables are made on first use.
+  void MakeTablesOnFirstUse() { tables_on_first_use_ = true; }
   /// Opens a store of an application, whose catalog is a file below `dir`.
   std::unique_ptr<Router> OpenStore(const std::filesystem::path& dir) const;
 
@@ -73,9 +75,12 @@ class PairFleet {
  private:
   mysql::MapSources Maps() const;
   std::unique_ptr<ConsumerPlaces> Consumers() const;
+  /// Opens the backend with these maps.
+  std::unique_ptr<MySqlBackend> BackendOf(mysql::MapSources maps) const;
 
   ZooKeeperServer zookeeper_server_;
   ServerPair pair_{1};
+  bool tables_on_first_use_ = false;
   ZooKeeper zookeeper_;
   shardops::FleetOperator fleet_;
 };

@@ -159,6 +159,7 @@ absl::Status Connection::SetUp(const MySqlOptions& options) {
 
 Call Connection::Prepare(Sql sql, const Table& table, size_t count) {
   last_table_ = table;
+  last_shards_ = ShardsOf(sql, count);
   committing_ = false;  // may be left from an earlier statement that the server refused
   const Key key{uint64_t{table.family->number} << 32 | table.shard,
                 uint64_t{static_cast<uint8_t>(sql)} << 32 | count};

@@ -97,6 +97,8 @@ class Connection {
 
   /// The table of the statement that was prepared last; nullopt if none was since ForgetTable.
   const std::optional<Table>& last_table() const { return last_table_; }
+  /// On how many shards that statement has its table: on the one of last_table, and on the next ones.
+  uint32_t last_shards() const { return last_shards_; }
   void ForgetTable() { last_table_.reset(); }
   const ServerTraits& traits() const { return traits_; }
   /// Returns a text that names the server and the time of its start: it differs after a restart, and on
@@ -155,6 +157,7 @@ class Connection {
   Clock::time_point server_ms_at_;
   std::string boot_id_;
   std::optional<Table> last_table_;
+  uint32_t last_shards_ = 1;
   bool in_transaction_ = false;
   bool committing_ = false;
   std::list<Prepared> prepared_;  // the most recently used first

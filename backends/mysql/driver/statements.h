@@ -83,6 +83,12 @@ enum class Sql : uint8_t {
 /// of which is the table's.
 constexpr size_t ShardIds(size_t shards, size_t ids) { return shards << 16 | ids; }
 
+/// Returns on how many neighbouring shards a statement of this count has its table, the first of which is the
+/// table's.
+constexpr uint32_t ShardsOf(Sql sql, size_t count) {
+  return sql == Sql::kGetObjects ? static_cast<uint32_t>(count >> 16) : 1;
+}
+
 /// A statement that lists cells returns values of up to this many bytes with them; larger ones are fetched
 /// one by one, so that the memory of a list is bounded.
 inline constexpr size_t kInlineValueBytes = size_t{16} << 10;

@@ -60,14 +60,20 @@ void Pause(int attempt) {
 
 }  // namespace
 
-Fleet::Fleet(const MySqlOptions& options, const std::filesystem::path& spreads)
-    : options_(options), spreads_(spreads, options.weights), budget_(options.pool), workers_(kMaxWorkers) {}
+Fleet::Fleet(const MySqlOptions& options, const std::filesystem::path& spreads,
+             std::unique_ptr<TableRecords> tables)
+    : options_(options),
+      table_maker_(tables ? std::make_unique<TableMaker>(std::move(tables)) : nullptr),
+      spreads_(spreads, options.weights),
+      budget_(options.pool),
+      workers_(kMaxWorkers) {}
 
-absl::StatusOr<std::unique_ptr<Fleet>> Fleet::Start(MapSources sources, const MySqlOptions& options) {
+absl::StatusOr<std::unique_ptr<Fleet>> Fleet::Start(MapSources sources, const MySqlOptions& options,
+                                                    std::unique_ptr<TableRecords> tables) {
   // Earlier spreads are stored beside the copies of the maps.
   std::filesystem::path kept = sources.id_cache;
   if (!kept.empty()) kept.replace_filename("shards-before.txt");
-  std::unique_ptr<Fleet> fleet(new Fleet(options, kept));
+  std::unique_ptr<Fleet> fleet(new Fleet(options, kept, std::move(tables)));
   Spreads* const spreads = &fleet->spreads_;
   // Weights are read before the map: a spread of the map and the initial weights would be remembered as an
   // earlier one, although it never was in force.
@@ -170,8 +176,23 @@ Fleet::Verdict Fleet::ClassifyFailure(const sql::SQLException& error, Lease& lea
       }
       break;
   }
-  if (IsMissingTable(error) && lease->last_table()) return {.status = MissingTableError(*lease, error)};
+  if (IsMissingTable(error) && lease->last_table()) return HandleMissingTable(error, *lease, attempt);
   return {.status = ToStatus(error)};
+}
+
+Fleet::Verdict Fleet::HandleMissingTable(const sql::SQLException& error, Connection& connection,
+                                         int attempt) const {
+  if (table_maker_ && attempt < kMaxConflicts) {
+    try {
+      const auto made =
+          table_maker_->MakeMissing(connection, *connection.last_table(), connection.last_shards());
+      if (!made.ok()) return {.status = made.status()};
+      if (*made != FirstUse::kNotHere) return {.again = true};
+    } catch (const sql::SQLException& failure) {
+      return {.status = ToStatus(failure)};
+    }
+  }
+  return {.status = MissingTableError(connection, error)};
 }
 
 absl::Status Fleet::WithPlace(const Place& place, const Host& host, const absl::Status& status,

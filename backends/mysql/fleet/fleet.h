@@ -23,6 +23,7 @@
 #include "backends/mysql/driver/pool.h"
 #include "backends/mysql/driver/tables.h"
 #include "backends/mysql/fleet/spread.h"
+#include "backends/mysql/fleet/table_maker.h"
 #include "backends/mysql/fleet/workers.h"
 #include "base/metrics_sink.h"
 #include "base/mutex.h"
@@ -66,7 +67,10 @@ struct Place {
 class Fleet {
  public:
   /// Reads the shard maps and begins to watch them. Hosts are connected to when they are needed.
-  static absl::StatusOr<std::unique_ptr<Fleet>> Start(MapSources sources, const MySqlOptions& options);
+  ///
+  /// tables  which tables were made on first use; null: there are no datasets of which that is so.
+  static absl::StatusOr<std::unique_ptr<Fleet>> Start(MapSources sources, const MySqlOptions& options,
+                                                      std::unique_ptr<TableRecords> tables = nullptr);
 
   const MySqlOptions& options() const { return options_; }
   /// The map in force; valid as long as the fleet. One load, no lock.
@@ -77,6 +81,8 @@ class Fleet {
   /// Chooses shards for objects that are created without naming one.
   const Spreads& spreads() const { return spreads_; }
   uint32_t mod_shards() const { return map(Space::kMod).open_shards(); }
+  /// Makes tables where they are needed first; null if no dataset has such tables.
+  TableMaker* table_maker() const { return table_maker_.get(); }
 
   /// Runs `work`, which takes a Connection& and returns a Status or StatusOr, on the shard's master. Retries
   /// may run it more than once. The connector's exceptions that it throws become errors, which name shard and
@@ -128,7 +134,8 @@ class Fleet {
     std::vector<Pool*> pools;  // one for each range
   };
 
-  Fleet(const MySqlOptions& options, const std::filesystem::path& spreads);
+  Fleet(const MySqlOptions& options, const std::filesystem::path& spreads,
+        std::unique_ptr<TableRecords> tables);
   /// Returns the pool for a range of `map`, which was in force a moment ago.
   Pool& PoolOf(Space space, const ShardMap& map, const ShardRange& range);
   /// Makes the routes of `map`, and puts them in force if the map is.
@@ -142,6 +149,8 @@ class Fleet {
   /// connection if it is unusable.
   Verdict ClassifyFailure(const sql::SQLException& error, Lease& lease, Repeat repeat, int attempt,
                           Connection::Clock::duration elapsed) const;
+  /// Decides the same after a statement that lacks its table.
+  Verdict HandleMissingTable(const sql::SQLException& error, Connection& connection, int attempt) const;
   /// Whether the outcome of work is known now that was retried while it was in doubt.
   static bool IsOutcomeKnown(Repeat repeat, const absl::Status& status) {
     return status.ok() || (repeat == Repeat::kAfterCheck && !IsInDoubt(status));
@@ -153,6 +162,7 @@ class Fleet {
   }
 
   const MySqlOptions options_;
+  const std::unique_ptr<TableMaker> table_maker_;
   Spreads spreads_;
   std::unique_ptr<ShardMapWatcher> id_watcher_;
   std::unique_ptr<ShardMapWatcher> mod_watcher_;

@@ -20,6 +20,8 @@ namespace {
 
 /// What the names of a migration's tables have behind the dataset's, on either engine (TableFamily::Beside).
 constexpr std::array<std::string_view, 2> kSides = {"$", "$r$"};
+/// What the name of a table that is being made on first use has behind the dataset's.
+constexpr std::string_view kNext = "$new";
 
 absl::Status BusyError(const DatasetSpec& spec) {
   return absl::UnavailableError(fmt::format(
@@ -32,13 +34,14 @@ absl::Status BusyError(const DatasetSpec& spec) {
 /// Names and comments of tables of a database.
 using Found = std::map<std::string, std::string>;
 
-/// Finds the dataset's table, and those that a migration makes of it, whichever incarnation they are of.
+/// Finds the dataset's table, the one that is to become it, and those that a migration makes of it, whichever
+/// incarnation they are of.
 Found FindTables(Connection& connection, const std::string& database, const DatasetSpec& spec) {
   const std::string& base = TableName(spec);
   Found found;
   Rows rows = connection.Ask(fmt::format(
       "SELECT table_name, table_comment FROM information_schema.tables WHERE table_schema = '{0}' AND "
-      "table_name IN ('{1}', '{1}$away', '{1}$state', '{1}$dirty', '{1}$r$away', '{1}$r$state', "
+      "table_name IN ('{1}', '{1}$new', '{1}$away', '{1}$state', '{1}$dirty', '{1}$r$away', '{1}$r$state', "
       "'{1}$r$dirty')",
       database, base));
   while (rows.Next()) found.emplace(rows.Bytes(1), rows.Bytes(2));
@@ -121,6 +124,34 @@ std::string MovedText(const std::string& database) {
 
 // ---- making ----
 
+/// Returns the spec with the name that a table has while it is made on first use.
+DatasetSpec NextSpec(DatasetSpec spec) {
+  spec.table = TableName(spec) + std::string(kNext);
+  return spec;
+}
+
+/// Whether the dataset's table is among those that were put away when the shard moved to another host, from
+/// which it has come back.
+bool WasMoved(Connection& connection, const std::string& database, const DatasetSpec& spec,
+              DatabaseState state) {
+  return state == DatabaseState::kBack &&
+         Has(FindTables(connection, MovedName(database), spec), TableName(spec), spec);
+}
+
+/// Returns the error for a table that is in the way of a dataset's.
+///
+/// incarnation  of the dataset whose table it is; nullopt: of none.
+absl::Status OtherTableError(const std::string& table, std::optional<uint64_t> incarnation) {
+  if (!incarnation) {
+    return absl::FailedPreconditionError(fmt::format(
+        "there is a table {} that belongs to no dataset: rename it, or choose another name for the dataset",
+        table));
+  }
+  return LeftoverError(fmt::format("the table {} of another dataset of that name is there, of incarnation {}",
+                                   table, *incarnation),
+                       *incarnation);
+}
+
 enum class Made : uint8_t { kThere, kMigrates, kMoved };
 
 /// Makes the dataset's table unless it is there, migrates, or has moved. The caller holds the locks of the
@@ -135,27 +166,18 @@ absl::StatusOr<Made> MakeTable(Connection& connection, const DatasetSpec& spec, 
   const Found found = FindTables(connection, database, spec);
   if (Has(found, TableName(spec), spec)) return Made::kThere;
   if (Migrates(found, spec)) return Made::kMigrates;
-  if (state == DatabaseState::kBack &&
-      Has(FindTables(connection, MovedName(database), spec), TableName(spec), spec)) {
-    return Made::kMoved;
-  }
+  if (WasMoved(connection, database, spec, state)) return Made::kMoved;
   if (const auto other = found.find(TableName(spec)); other != found.end()) {
     const auto incarnation = IncarnationOf(other->second);
-    if (!incarnation) {
-      return absl::FailedPreconditionError(fmt::format(
-          "there is a table {} that belongs to no dataset: rename it, or choose another name for the dataset",
-          other->first));
-    }
-    if (!in_force) {
-      return LeftoverError(
-          fmt::format("the table {} of another dataset of that name is there, of incarnation {}",
-                      other->first, *incarnation),
-          *incarnation);
-    }
+    if (!in_force || !incarnation) return OtherTableError(other->first, incarnation);
     if (auto status = CheckNoRows(connection, database, other->first, *incarnation); !status.ok()) {
       return status;
     }
     DropTable(connection, spec, shard);
+  }
+  // Whoever was making the table was cut short.
+  if (const DatasetSpec next = NextSpec(spec); Has(found, TableName(next), spec)) {
+    DropTable(connection, next, shard);
   }
   CreateTable(connection, spec, shard);
   return Made::kThere;
@@ -179,6 +201,60 @@ absl::Status CreateTables(Connection& connection, const DatasetSpec& spec, uint3
   const auto made = MakeTable(connection, spec, shard, state, /*in_force=*/false);
   if (!made.ok()) return made.status();
   return *made == Made::kMoved ? WritesHeldError(MovedText(database)) : absl::OkStatus();
+}
+
+absl::Status CheckNameIsFree(Connection& connection, const DatasetSpec& spec, uint32_t first, uint32_t last) {
+  const Space space = SpaceOf(spec.shape);
+  // The server looks up the table in each database, without a list of all its tables. A database with what a
+  // move has put away has a longer name.
+  const std::string from = DatabaseName(space, first);
+  Rows rows = connection.Ask(fmt::format(
+      "SELECT table_comment FROM information_schema.tables WHERE table_schema BETWEEN '{}' AND '{}' AND "
+      "LENGTH(table_schema) = {} AND table_name = '{}' AND table_comment <> '{}' LIMIT 1",
+      from, DatabaseName(space, last), from.size(), TableName(spec), TableComment(spec)));
+  return rows.Next() ? OtherTableError(TableName(spec), IncarnationOf(rows.Bytes(1))) : absl::OkStatus();
+}
+
+absl::StatusOr<FirstUse> MakeOnFirstUse(Connection& connection, const DatasetSpec& spec, uint32_t shard,
+                                        TableRecords& records) {
+  const std::string database = DatabaseName(SpaceOf(spec.shape), shard);
+  // Whoever has a lock may be making this very table for another client, and must not be taken for dead.
+  const ServerLock lock(connection, {TablesLock(spec, shard), ShardLock(database)}, Holder::kStays);
+  if (!lock.held()) return FirstUse::kBusy;
+  const DatabaseState state = StateOf(connection, database);
+  if (state == DatabaseState::kMissing || state == DatabaseState::kMoved) return FirstUse::kNotHere;
+  const Found found = FindTables(connection, database, spec);
+  if (Has(found, TableName(spec), spec)) return FirstUse::kThere;
+  if (Migrates(found, spec) || WasMoved(connection, database, spec, state)) return FirstUse::kNotHere;
+  const DatasetSpec next = NextSpec(spec);
+  const bool begun = Has(found, TableName(next), spec);
+  const auto recorded = records.Find(spec, shard);
+  if (!recorded.ok()) return recorded.status();
+  // A table that was made and is gone is lost, unless making it was cut short.
+  if (!recorded->has_value() || (**recorded && !begun)) return FirstUse::kNotHere;
+  Reached("first_use.locked");
+  if (!begun) {
+    DropTable(connection, next, shard);
+    CreateTable(connection, next, shard);
+  }
+  Reached("first_use.made");
+  // A drop of the dataset ends its record before it drops tables, and so does a migration before it begins.
+  // So this fails where the table is not to be made any more.
+  if (const absl::Status noted = records.Add(spec, shard); absl::IsNotFound(noted)) {
+    DropTable(connection, next, shard);
+    return FirstUse::kNotHere;
+  } else if (!noted.ok()) {
+    return noted;
+  }
+  Reached("first_use.recorded");
+  connection.Run(fmt::format("RENAME TABLE {0}.{1} TO {0}.{2}", Quote(database), Quote(TableName(next)),
+                             Quote(TableName(spec))));
+  return FirstUse::kThere;
+}
+
+bool HasTables(Connection& connection, const DatasetSpec& spec, uint32_t shard) {
+  const Found found = FindTables(connection, DatabaseName(SpaceOf(spec.shape), shard), spec);
+  return Has(found, TableName(spec), spec) || Migrates(found, spec);
 }
 
 absl::Status CheckEmpty(Connection& connection, const DatasetSpec& spec, uint32_t shard) {
@@ -206,6 +282,7 @@ absl::Status DropTables(Connection& connection, const DatasetSpec& spec, uint32_
   const std::string& base = TableName(spec);
   // Dropping a table drops its triggers, which write to the tables beside it: so those are dropped after it.
   if (Has(found, base, spec)) drop(base);
+  if (const std::string next = TableName(NextSpec(spec)); Has(found, next, spec)) drop(next);
   for (const std::string_view side : kSides) {
     const std::string prefix = base + std::string(side);
     if (Has(found, prefix + "away", spec)) drop(prefix + "away");

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "backend_api/table_records.h"
 #include "backends/mysql/driver/connection.h"
 #include "backends/mysql/driver/tables.h"
 #include "kvstore_api/dataset.h"
@@ -29,6 +30,28 @@ using LeftAlone = std::map<std::string, uint64_t>;
 /// FAILED_PRECONDITION  the shard's database is missing; or a table of another dataset has the name
 ///                      (LeftoverError).
 absl::Status CreateTables(Connection& connection, const DatasetSpec& spec, uint32_t shard);
+
+/// Checks that on shards first..last of a host no table has the name of the dataset's but the dataset's own.
+///
+/// FAILED_PRECONDITION  there is one (LeftoverError, if it is a dataset's).
+absl::Status CheckNameIsFree(Connection& connection, const DatasetSpec& spec, uint32_t first, uint32_t last);
+
+/// What became of a table that a call needs.
+enum class FirstUse : uint8_t {
+  kThere,   ///< It is there now.
+  kBusy,    ///< Another process has been working on the shard's tables for a second: to be tried again.
+  kNotHere  ///< It is not to be made here: it was made before; or the dataset, or the shard, is elsewhere.
+};
+
+/// Makes the dataset's table on a shard, if the dataset's tables are made on first use and this one was not
+/// made yet. It is made under another name (TableName with "$new" behind), recorded, and renamed, so that a
+/// table which is used is always recorded. Never makes a database. UNAVAILABLE if the records cannot be
+/// reached.
+absl::StatusOr<FirstUse> MakeOnFirstUse(Connection& connection, const DatasetSpec& spec, uint32_t shard,
+                                        TableRecords& records);
+
+/// Whether the dataset has its table on a shard, or those of a migration.
+bool HasTables(Connection& connection, const DatasetSpec& spec, uint32_t shard);
 
 enum class Removed : uint8_t { kInAnyCase, kIfEmpty };
 

@@ -67,14 +67,19 @@ class Throttle {
 /// The purge of one shard.
 class ShardPurge {
  public:
-  ShardPurge(Fleet& fleet, const Dataset& dataset, uint32_t shard, Throttle& throttle, Counts& counts)
+  ShardPurge(Fleet& fleet, const Dataset& dataset, const DatasetSpec& spec, uint32_t shard,
+             Throttle& throttle, Counts& counts)
       : fleet_(fleet),
         dataset_(dataset),
+        spec_(spec),
         table_(dataset.TableOn(shard)),
         throttle_(throttle),
         counts_(counts) {}
 
   absl::Status Run(uint64_t bytes_per_cell) {
+    const auto has_table = HasTable();
+    if (!has_table.ok()) return has_table.status();
+    if (!*has_table) return absl::OkStatus();
     for (;;) {
       const auto listed = List();
       if (!listed.ok()) return listed.status();
@@ -98,6 +103,17 @@ class ShardPurge {
   };
 
   static absl::Status Stopped() { return absl::CancelledError("the purge was stopped"); }
+
+  /// False if no call has needed the table yet. A purge does not: it would make the tables of all shards.
+  absl::StatusOr<bool> HasTable() {
+    if (fleet_.table_maker() == nullptr) return true;
+    return fleet_.Run(
+        Space::kMod, table_.shard, Repeat::kAlways, [&](Connection& connection) -> absl::StatusOr<bool> {
+          const auto never = fleet_.table_maker()->WasNeverMade(connection, spec_, table_.shard);
+          if (!never.ok()) return never.status();
+          return !*never;
+        });
+  }
 
   /// Waits until the rate allows more, after so many cells. Fails if the purge must end.
   absl::Status WaitForRate(uint64_t cells) {
@@ -201,6 +217,7 @@ class ShardPurge {
 
   Fleet& fleet_;
   const Dataset& dataset_;
+  const DatasetSpec& spec_;
   const Table table_;
   Throttle& throttle_;
   Counts& counts_;
@@ -246,7 +263,7 @@ absl::StatusOr<ReclaimResult> Purge(Fleet& fleet, const Dataset& dataset, const 
       const MutexLock lock(mutex);
       throttle = &throttles.try_emplace(host, fleet.options().purge_cells_per_s).first->second;
     }
-    return ShardPurge(fleet, dataset, shard, *throttle, counts).Run(bytes_per_cell);
+    return ShardPurge(fleet, dataset, spec, shard, *throttle, counts).Run(bytes_per_cell);
   });
   if (!status.ok()) return status;
   const auto after = MeasureDataset(fleet, spec);

@@ -132,7 +132,20 @@ absl::StatusOr<std::string> MySqlEndpoint::BootId() {
   return all;
 }
 
+absl::Status MySqlEndpoint::MakeAllTables() {
+  TableMaker* const maker = fleet_->table_maker();
+  if (maker == nullptr) return absl::OkStatus();
+  absl::Status made = units_.OnAll([&](Connection& connection, uint32_t shard) {
+    return maker->MakeUnlessMade(connection, spec_, shard);
+  });
+  if (!made.ok()) return made;
+  // From now on a missing table is an error, here and where the dataset migrates to.
+  return maker->records().End(spec_);
+}
+
 absl::Status MySqlEndpoint::RaiseEpoch(uint64_t epoch) {
+  // A shard without the table would be taken for one that the dataset migrates to.
+  if (auto status = MakeAllTables(); !status.ok()) return status;
   return units_.OnAll([&](Connection& connection, uint32_t shard) -> absl::Status {
     const MigrationLock lock(connection, spec_, shard);
     if (!lock.held()) return MigrationLockedError(spec_);

@@ -51,6 +51,8 @@ class MySqlEndpoint : public MigrationEndpoint {
   Space space() const { return kind_space_; }
   /// Returns the shards that the endpoint is limited to (Limit), or else those of the map in force; in order.
   std::vector<uint32_t> Shards() const;
+  /// Makes those tables of the dataset, if it is here, that no call has needed yet.
+  absl::Status MakeAllTables();
   /// Calls `change` for all shards, on each under its MigrationLock; several shards of a host at once.
   absl::Status Sweep(const std::function<absl::Status(Connection&, uint32_t)>& change);
   /// Runs `work` on the shard's table, which is under its own name or, for now, under the name `away`.

@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <functional>
 #include <regex>
 #include <string>
@@ -14,12 +13,11 @@
 #include "backend_api/outcome.h"
 #include "backends/mysql/driver/schema.h"
 #include "backends/mysql/units/migration_tables.h"
-#include "base/fail_point.h"
-#include "base/mutex.h"
 #include "catalog/file_catalog.h"
 #include "router/router.h"
 #include "tests/backends/mysql/test_fleet.h"
 #include "tests/support/eventually.h"
+#include "tests/support/stop_at.h"
 
 /// Processes that make and remove tables while others do: migrations, moves of shards, processes that slept.
 namespace kvstore::testing {
@@ -70,45 +68,11 @@ int CountTables(const std::string& name) {
   return count;
 }
 
-/// Blocks the thread that reaches a fail point for the `nth` time.
-class Stop {
- public:
-  Stop(const char* point, int nth) : point_(point), left_(nth) {
-    SetFailPointHook([this](std::string_view name) {
-      if (name != point_) return;
-      MutexLock lock(mutex_);
-      if (--left_ != 0) return;
-      there_ = true;
-      changed_.notify_all();
-      while (!released_) lock.Wait(changed_);
-    });
-  }
-  ~Stop() { SetFailPointHook(nullptr); }
-  void Await() {
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-    MutexLock lock(mutex_);
-    while (!there_) ASSERT_FALSE(lock.WaitUntil(changed_, deadline));
-  }
-  void Release() {
-    const MutexLock lock(mutex_);
-    released_ = true;
-    changed_.notify_all();
-  }
-
- private:
-  const std::string_view point_;
-  Mutex mutex_;
-  std::condition_variable changed_;
-  int left_ ABSL_GUARDED_BY(mutex_);
-  bool there_ ABSL_GUARDED_BY(mutex_) = false;
-  bool released_ ABSL_GUARDED_BY(mutex_) = false;
-};
-
 /// Runs `work` in a thread that stands for a process which pauses at the fail point, and `meanwhile` during
 /// the pause. Returns the status of `work`.
 absl::Status Slept(const char* point, const std::function<absl::Status()>& work,
                    const std::function<void()>& meanwhile) {
-  Stop stop(point, /*nth=*/5);
+  StopAt stop(point, /*nth=*/5);
   absl::Status status;
   std::thread sleeper([&] { status = work(); });
   stop.Await();

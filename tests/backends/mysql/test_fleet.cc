@@ -75,7 +75,7 @@ mysql::MapSources TestFleet::Sources() const {
 }
 
 absl::StatusOr<std::unique_ptr<MySqlBackend>> TestFleet::OpenAsMapped(const mysql::MySqlOptions& options) {
-  return MySqlBackend::Open(Sources(), options);
+  return MySqlBackend::Open(Sources(), options, nullptr, Tables());
 }
 
 absl::StatusOr<std::unique_ptr<MySqlBackend>> TestFleet::Open(const mysql::MySqlOptions& options) {
@@ -88,6 +88,10 @@ void TestFleet::Clear() {
         "SELECT CONCAT('DROP TABLE `', table_schema, '`.`', table_name, '`;') FROM information_schema.tables "
         "WHERE (table_schema LIKE 'db%' OR table_schema LIKE 'mod%') AND table_name <> 'kv$clock'");
     server->Run(drops);
+  }
+  {
+    const MutexLock lock(notes_->mutex);
+    notes_->made.clear();
   }
   const auto backend = Open();
   if (!backend.ok()) throw std::runtime_error(std::string(backend.status().message()));
@@ -171,6 +175,19 @@ UnderTest MySql(const std::string& engine) {
       .engine = engine,
       .operations = 10'000,
   };
+}
+
+UnderTest MySqlOnFirstUse() {
+  UnderTest under_test = MySql("innodb");
+  under_test.name = "first_use";
+  under_test.open = [](const std::filesystem::path&,
+                       std::span<const DatasetSpec> known) -> absl::StatusOr<std::unique_ptr<Backend>> {
+    if (known.empty()) SharedFleet().Clear();
+    auto options = TestFleet::Options();
+    options.tables_on_first_use = true;
+    return SharedFleet().Open(options);
+  };
+  return under_test;
 }
 
 }  // namespace kvstore::testing

@@ -9,6 +9,7 @@
 
 #include "backends/mysql/backend.h"
 #include "tests/backend_suite/suite.h"
+#include "tests/backends/mysql/noted_tables.h"
 #include "tests/support/mariadb_server.h"
 #include "tests/support/temp_dir.h"
 
@@ -45,11 +46,15 @@ class TestFleet {
   /// Returns the file of a map, "id.json" or "mod.json".
   std::filesystem::path Map(const std::string& name) const { return dir_ / name; }
 
+  /// Returns another access to the fleet's records of tables that were made on first use.
+  std::unique_ptr<TableRecords> Tables() const { return std::make_unique<NotedTables>(notes_); }
+
   /// Removes all tables of datasets, and makes the databases unless they are there.
   void Clear();
 
  private:
   const TempDir dir_;
+  const std::shared_ptr<TableNotes> notes_ = std::make_shared<TableNotes>();
   std::array<std::unique_ptr<MariaDbServer>, 2> servers_;
 };
 
@@ -82,6 +87,8 @@ struct Opened {
 ///
 /// engine  the engine of the datasets.
 UnderTest MySql(const std::string& engine);
+/// Returns the same with InnoDB, and tables that are made on first use.
+UnderTest MySqlOnFirstUse();
 /// Returns the storage engines that the servers of tests have: MySQL has no MyRocks.
 std::vector<std::string> StorageEngines();
 /// Returns the backend for the suites, with each of these engines.

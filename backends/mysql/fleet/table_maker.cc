@@ -1,0 +1,65 @@
+#include "backends/mysql/fleet/table_maker.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "backends/mysql/driver/schema.h"
+
+namespace kvstore::mysql {
+namespace {
+
+/// How often MakeUnlessMade tries, with waits of a second, while another process has the locks.
+constexpr int kAttempts = 10;
+
+}  // namespace
+
+void TableMaker::Add(uint32_t family, const DatasetSpec& spec) {
+  const MutexLock lock(mutex_);
+  families_[family] = spec;
+}
+
+void TableMaker::Forget(uint64_t incarnation) {
+  const MutexLock lock(mutex_);
+  std::erase_if(families_, [&](const auto& family) { return family.second.incarnation == incarnation; });
+}
+
+absl::StatusOr<FirstUse> TableMaker::MakeMissing(Connection& connection, const Table& table,
+                                                 uint32_t shards) {
+  std::optional<DatasetSpec> spec;
+  {
+    const MutexLock lock(mutex_);
+    if (const auto found = families_.find(table.family->number); found != families_.end()) {
+      spec = found->second;
+    }
+  }
+  if (!spec) return FirstUse::kNotHere;
+  for (uint32_t shard = table.shard; shard < table.shard + shards; ++shard) {
+    const auto made = MakeOnFirstUse(connection, *spec, shard, *records_);
+    if (!made.ok() || *made != FirstUse::kThere) return made;
+  }
+  return FirstUse::kThere;
+}
+
+absl::Status TableMaker::MakeUnlessMade(Connection& connection, const DatasetSpec& spec, uint32_t shard) {
+  if (HasTables(connection, spec, shard)) return absl::OkStatus();
+  for (int attempt = 1; attempt <= kAttempts; ++attempt) {
+    const auto made = MakeOnFirstUse(connection, spec, shard, *records_);
+    if (!made.ok()) return made.status();
+    if (*made != FirstUse::kBusy) return absl::OkStatus();
+  }
+  return absl::UnavailableError(fmt::format(
+      "dataset: another process is working on the tables of '{}' on shard {}, or is moving the shard; try "
+      "again",
+      spec.name, DatabaseName(SpaceOf(spec.shape), shard)));
+}
+
+absl::StatusOr<bool> TableMaker::WasNeverMade(Connection& connection, const DatasetSpec& spec,
+                                              uint32_t shard) {
+  if (HasTables(connection, spec, shard)) return false;
+  const auto made = records_->Find(spec, shard);
+  if (!made.ok()) return made.status();
+  return made->has_value() && !**made;
+}
+
+}  // namespace kvstore::mysql
