@@ -15,7 +15,7 @@ constexpr uint32_t kBlockShards = 1024;
 constexpr uint32_t kDigitShards = 4;
 constexpr std::string_view kDigits = "0123456789abcdef";
 /// How often a change is tried that loses to others'.
-constexpr int kAttempts = 100;
+constexpr int kMostLostChanges = 100;
 
 /// The shards of a block, as a node has them.
 class Block {
@@ -81,7 +81,7 @@ absl::Status ZooKeeperTableRecords::Add(const DatasetSpec& spec, uint32_t shard)
   const std::string record = NodeOf(spec);
   const std::string path = BlockNode(record, shard);
   absl::Status status;
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+  for (int attempt = 0; attempt < kMostLostChanges; ++attempt) {
     const auto node = zookeeper_->Get(path, /*watch=*/false);
     if (!node.ok() && !absl::IsNotFound(node.status())) return node.status();
     auto block = node.ok() ? Block::Parse(path, node->data) : Block();
@@ -107,7 +107,7 @@ absl::Status ZooKeeperTableRecords::Add(const DatasetSpec& spec, uint32_t shard)
 absl::Status ZooKeeperTableRecords::End(const DatasetSpec& spec) {
   const std::string record = NodeOf(spec);
   absl::Status status;
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+  for (int attempt = 0; attempt < kMostLostChanges; ++attempt) {
     const auto blocks = zookeeper_->Children(record);
     if (absl::IsNotFound(blocks.status())) return absl::OkStatus();
     if (!blocks.ok()) return blocks.status();

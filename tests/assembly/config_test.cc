@@ -134,10 +134,12 @@ TEST(Config, EveryFieldArrives) {
 }
 
 TEST(Config, ZooKeeperIsOneWayToTheMaps) {
-  ASSERT_OK_AND_ASSIGN(const OpenOptions options,
-                       Parse(WithMySql(R"("root": "/fleet", "zookeeper_auth": "op:pw")")));
+  ASSERT_OK_AND_ASSIGN(
+      const OpenOptions options,
+      Parse(WithMySql(R"("root": "/fleet", "zookeeper_auth": "op:pw", "tables_on_first_use": true)")));
   const MySqlFleetOptions& fleet = *FindFleet(options);
   EXPECT_EQ(fleet.zookeeper.servers, "zk1:2181");
+  EXPECT_TRUE(fleet.options.tables_on_first_use);
   EXPECT_EQ(fleet.zookeeper.auth, "op:pw");
   EXPECT_EQ(fleet.root, "/fleet");
 }
@@ -153,6 +155,8 @@ TEST(Config, MistakesAreNamed) {
       {R"({"data": "d", "mysql": []})", "mysql: must be an object"},
       {R"({"data": "d", "mysql": {"user": "kv"}})", "zookeeper: is missing"},
       {R"({"data": "d", "mysql": {"user": "kv", "id_map": "a"}})", "zookeeper: is missing"},
+      {R"({"data": "d", "mysql": {"user": "kv", "id_map": "a", "mod_map": "b", "tables_on_first_use": true}})",
+       "tables_on_first_use: needs the shard maps in ZooKeeper"},
       {WithMySql(R"("id_map": "a")"), "id_map: not together with zookeeper"},
       {WithMySql(R"("password_file": "nowhere")"), "mysql.password_file: cannot read /etc/kv/nowhere"},
       {WithMySql(R"("pool": {"max_connections": 0})"), "mysql.pool.max_connections"},

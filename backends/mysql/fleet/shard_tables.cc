@@ -21,7 +21,7 @@ namespace {
 /// What the names of a migration's tables have behind the dataset's, on either engine (TableFamily::Beside).
 constexpr std::array<std::string_view, 2> kSides = {"$", "$r$"};
 /// What the name of a table that is being made on first use has behind the dataset's.
-constexpr std::string_view kNext = "$new";
+constexpr std::string_view kNewSuffix = "$new";
 
 absl::Status BusyError(const DatasetSpec& spec) {
   return absl::UnavailableError(fmt::format(
@@ -126,7 +126,7 @@ std::string MovedText(const std::string& database) {
 
 /// Returns the spec with the name that a table has while it is made on first use.
 DatasetSpec NextSpec(DatasetSpec spec) {
-  spec.table = TableName(spec) + std::string(kNext);
+  spec.table = TableName(spec) + std::string(kNewSuffix);
   return spec;
 }
 

@@ -10,7 +10,7 @@ namespace kvstore::mysql {
 namespace {
 
 /// How often MakeUnlessMade tries, with waits of a second, while another process has the locks.
-constexpr int kAttempts = 10;
+constexpr int kMakeAttempts = 10;
 
 }  // namespace
 
@@ -43,7 +43,7 @@ absl::StatusOr<FirstUse> TableMaker::MakeMissing(Connection& connection, const T
 
 absl::Status TableMaker::MakeUnlessMade(Connection& connection, const DatasetSpec& spec, uint32_t shard) {
   if (HasTables(connection, spec, shard)) return absl::OkStatus();
-  for (int attempt = 1; attempt <= kAttempts; ++attempt) {
+  for (int attempt = 1; attempt <= kMakeAttempts; ++attempt) {
     const auto made = MakeOnFirstUse(connection, spec, shard, *records_);
     if (!made.ok()) return made.status();
     if (*made != FirstUse::kBusy) return absl::OkStatus();
