@@ -76,8 +76,8 @@ TEST_F(ZooKeeperTableRecordsTest, WhatIsAddedWhileTheRecordEndsIsNotLeftBehind) 
     std::thread adder([&] {
       ZooKeeperTableRecords mine = Open();
       for (uint32_t shard = 0; shard < 10'000; shard += 1024) {
-        const absl::Status status = mine.Add(Spec(round), shard);
-        if (!status.ok()) EXPECT_THAT(status, FailsWith(absl::StatusCode::kNotFound, ""));
+        const absl::Status added = mine.Add(Spec(round), shard);
+        EXPECT_TRUE(added.ok() || absl::IsNotFound(added)) << added;
       }
     });
     EXPECT_OK(one_.End(Spec(round)));

@@ -11,6 +11,7 @@
 #include "backends/mysql/fleet/shard_tables.h"
 #include "idgen/object_id.h"
 #include "tests/backends/mysql/test_fleet.h"
+#include "tests/support/eventually.h"
 #include "tests/support/stop_at.h"
 
 /// Tables that are made on the shards where a call needs them first.
@@ -142,8 +143,10 @@ TEST_F(FirstUseTest, ACallWaitsWhileTheShardsTablesAreWorkedOn) {
                                                   mysql::Holder::kEnds);
   ASSERT_TRUE(lock->held());
   std::thread caller([&] { EXPECT_OK(CreateOn(4)); });
-  // The call asks for the lock again and again, a second each time.
-  std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+  EXPECT_TRUE(Eventually([] {
+    return SharedFleet().OfShard(4).Run(
+               "SELECT COUNT(*) FROM information_schema.processlist WHERE state = 'User lock'") == "1\n";
+  }));
   EXPECT_EQ(SharedFleet().OfShard(4).Run("SHOW TABLES IN db00004"), "");
   lock.reset();
   caller.join();
