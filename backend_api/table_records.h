@@ -25,8 +25,8 @@ class TableRecords {
 
   /// Begins the record of a dataset, which has no table yet. OK too if there is one.
   [[nodiscard]] virtual absl::Status Begin(const DatasetSpec& spec) = 0;
-  /// Whether the table was made on a shard; nullopt if the dataset has no record. What others have just
-  /// changed may not be seen yet.
+  /// Whether the table was made on a shard; nullopt if the dataset has no record. A record that has just
+  /// ended, and a shard that was just added, may not be seen as such yet.
   [[nodiscard]] virtual absl::StatusOr<std::optional<bool>> Find(const DatasetSpec& spec, uint32_t shard) = 0;
   /// Notes that the table was made on a shard. OK too if that was noted. NOT_FOUND if the dataset has no
   /// record now.

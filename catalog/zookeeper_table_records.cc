@@ -71,7 +71,12 @@ absl::StatusOr<std::optional<bool>> ZooKeeperTableRecords::Find(const DatasetSpe
     return block->Has(shard % kBlockShards);
   }
   if (!absl::IsNotFound(node.status())) return node.status();
-  const auto record = zookeeper_->Stat(NodeOf(spec), /*watch=*/false);
+  auto record = zookeeper_->Stat(NodeOf(spec), /*watch=*/false);
+  if (absl::IsNotFound(record.status())) {
+    // The server asked may be behind, and the dataset have just been created.
+    if (auto status = zookeeper_->Sync(folder_); !status.ok() && !absl::IsNotFound(status)) return status;
+    record = zookeeper_->Stat(NodeOf(spec), /*watch=*/false);
+  }
   if (absl::IsNotFound(record.status())) return std::nullopt;
   if (!record.ok()) return record.status();
   return false;

@@ -232,7 +232,7 @@ absl::StatusOr<DatasetStats> MySqlBackend::Stats(const DatasetSpec& spec) {
 absl::StatusOr<std::unique_ptr<UnitReader>> MySqlBackend::OpenUnits(const DatasetSpec& spec) {
   auto dataset = OpenDataset(spec);
   if (!dataset.ok()) return dataset.status();
-  if (auto* const maker = fleet_->table_maker()) {
+  if (auto* const maker = fleet_->table_maker(); maker != nullptr && maker->MayLackTables(spec)) {
     const Space space = mysql::SpaceOf(spec.shape);
     const absl::Status made = fleet_->OnAllShards(space, [&](const Host& host, uint32_t shard) {
       return fleet_->RunOn(host, {space, shard}, Repeat::kAlways, [&](Connection& connection) {

@@ -182,17 +182,18 @@ Fleet::Verdict Fleet::ClassifyFailure(const sql::SQLException& error, Lease& lea
 
 Fleet::Verdict Fleet::HandleMissingTable(const sql::SQLException& error, Connection& connection,
                                          int attempt) const {
-  if (table_maker_ && attempt < kMaxConflicts) {
-    try {
-      const auto made =
-          table_maker_->MakeMissing(connection, *connection.last_table(), connection.last_shards());
-      if (!made.ok()) return {.status = made.status()};
-      if (*made != FirstUse::kNotHere) return {.again = true};
-    } catch (const sql::SQLException& failure) {
-      return {.status = ToStatus(failure)};
-    }
+  absl::Status missing = MissingTableError(connection, error);
+  // While the shard moves or the dataset migrates, the call must not wait for the locks of who does that.
+  if (!table_maker_ || !IsGone(missing) || attempt >= kMaxConflicts) return {.status = std::move(missing)};
+  try {
+    const auto made =
+        table_maker_->MakeMissing(connection, *connection.last_table(), connection.last_shards());
+    if (!made.ok()) return {.status = made.status()};
+    if (*made != FirstUse::kNotHere) return {.again = true};
+  } catch (const sql::SQLException& failure) {
+    return {.status = ToStatus(failure)};
   }
-  return {.status = MissingTableError(connection, error)};
+  return {.status = std::move(missing)};
 }
 
 absl::Status Fleet::WithPlace(const Place& place, const Host& host, const absl::Status& status,

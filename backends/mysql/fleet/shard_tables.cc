@@ -217,6 +217,10 @@ absl::Status CheckNameIsFree(Connection& connection, const DatasetSpec& spec, ui
 
 absl::StatusOr<FirstUse> MakeOnFirstUse(Connection& connection, const DatasetSpec& spec, uint32_t shard,
                                         TableRecords& records) {
+  // Most datasets have no record. Then a missing table is an error, for which no locks are needed.
+  auto recorded = records.Find(spec, shard);
+  if (!recorded.ok()) return recorded.status();
+  if (!recorded->has_value()) return FirstUse::kNotHere;
   const std::string database = DatabaseName(SpaceOf(spec.shape), shard);
   // Whoever has a lock may be making this very table for another client, and must not be taken for dead.
   const ServerLock lock(connection, {TablesLock(spec, shard), ShardLock(database)}, Holder::kStays);
@@ -228,7 +232,7 @@ absl::StatusOr<FirstUse> MakeOnFirstUse(Connection& connection, const DatasetSpe
   if (Migrates(found, spec) || WasMoved(connection, database, spec, state)) return FirstUse::kNotHere;
   const DatasetSpec next = NextSpec(spec);
   const bool begun = Has(found, TableName(next), spec);
-  const auto recorded = records.Find(spec, shard);
+  recorded = records.Find(spec, shard);
   if (!recorded.ok()) return recorded.status();
   // A table that was made and is gone is lost, unless making it was cut short.
   if (!recorded->has_value() || (**recorded && !begun)) return FirstUse::kNotHere;

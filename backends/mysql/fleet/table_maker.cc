@@ -41,6 +41,11 @@ absl::StatusOr<FirstUse> TableMaker::MakeMissing(Connection& connection, const T
   return FirstUse::kThere;
 }
 
+bool TableMaker::MayLackTables(const DatasetSpec& spec) {
+  const auto record = records_->Find(spec, /*shard=*/0);
+  return !record.ok() || record->has_value();
+}
+
 absl::Status TableMaker::MakeUnlessMade(Connection& connection, const DatasetSpec& spec, uint32_t shard) {
   if (HasTables(connection, spec, shard)) return absl::OkStatus();
   for (int attempt = 1; attempt <= kMakeAttempts; ++attempt) {

@@ -134,7 +134,7 @@ absl::StatusOr<std::string> MySqlEndpoint::BootId() {
 
 absl::Status MySqlEndpoint::MakeAllTables() {
   TableMaker* const maker = fleet_->table_maker();
-  if (maker == nullptr) return absl::OkStatus();
+  if (maker == nullptr || !maker->MayLackTables(spec_)) return absl::OkStatus();
   absl::Status made = units_.OnAll([&](Connection& connection, uint32_t shard) {
     return maker->MakeUnlessMade(connection, spec_, shard);
   });
