@@ -25,12 +25,13 @@ class TableRecords {
 
   /// Begins the record of a dataset, which has no table yet. OK too if there is one.
   [[nodiscard]] virtual absl::Status Begin(const DatasetSpec& spec) = 0;
-  /// Whether the table was made on a shard; nullopt if the dataset has no record. A record that has just
-  /// ended, and a shard that was just added, may not be seen as such yet.
+  /// Whether the table was made on a shard; nullopt if the dataset has no record.
   [[nodiscard]] virtual absl::StatusOr<std::optional<bool>> Find(const DatasetSpec& spec, uint32_t shard) = 0;
-  /// Notes that the table was made on a shard. OK too if that was noted. NOT_FOUND if the dataset has no
-  /// record now.
-  [[nodiscard]] virtual absl::Status Add(const DatasetSpec& spec, uint32_t shard) = 0;
+
+  /// When a shard was noted.
+  enum class Noted : uint8_t { kNow, kBefore };
+  /// Notes that the table was made on a shard. NOT_FOUND if the dataset has no record.
+  [[nodiscard]] virtual absl::StatusOr<Noted> Add(const DatasetSpec& spec, uint32_t shard) = 0;
   /// Ends the record: the dataset has all its tables, or is dropped. OK too if there is none.
   [[nodiscard]] virtual absl::Status End(const DatasetSpec& spec) = 0;
 };

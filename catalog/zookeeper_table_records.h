@@ -12,15 +12,13 @@
 
 namespace kvstore {
 
-/// The records of tables that were made on first use, in ZooKeeper, each for a dataset and an engine (with
-/// "-" in front; nothing for the default one):
+/// The records of tables that were made on first use, in ZooKeeper. A record is a node, for a dataset and an
+/// engine (with "-" in front; nothing for the default one):
 ///
-///   ROOT/tables/DATASET-INCARNATION[-ENGINE]        the record
-///   ROOT/tables/DATASET-INCARNATION[-ENGINE]/BLOCK  of shards BLOCK * 1,024 and on, those on which the table
-///                                                   was made: a hexadecimal digit for every four shards, the
-///                                                   first shard in the lowest bit of the first digit
+///   ROOT/tables/DATASET-INCARNATION[-ENGINE]
 ///
-/// Thread-safe.
+/// It has a hexadecimal digit for every four shards, the first shard in the lowest bit of the first digit. A
+/// bit says whether the table was made on the shard; those behind the last digit are 0. Thread-safe.
 class ZooKeeperTableRecords : public TableRecords {
  public:
   /// root  The node below which all of the fleet's nodes are.
@@ -29,7 +27,7 @@ class ZooKeeperTableRecords : public TableRecords {
 
   absl::Status Begin(const DatasetSpec& spec) override;
   absl::StatusOr<std::optional<bool>> Find(const DatasetSpec& spec, uint32_t shard) override;
-  absl::Status Add(const DatasetSpec& spec, uint32_t shard) override;
+  absl::StatusOr<Noted> Add(const DatasetSpec& spec, uint32_t shard) override;
   absl::Status End(const DatasetSpec& spec) override;
 
   /// Returns all shards on which the table was made; nullopt if the dataset has no record.
@@ -37,6 +35,8 @@ class ZooKeeperTableRecords : public TableRecords {
 
  private:
   std::string NodeOf(const DatasetSpec& spec) const;
+  /// Waits until this session sees what other processes have written.
+  absl::Status Sync();
 
   const std::string folder_;
   const std::shared_ptr<ZooKeeper> zookeeper_;

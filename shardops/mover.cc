@@ -145,6 +145,12 @@ absl::Status Mover::CheckTables() {
       return Refuse(fmt::format("{}: has {} of an earlier move: kv shards move finish",
                                 source_->host().ToString(), mysql::MovedName(database)));
     }
+    if (here->at(database).empty() && there->contains(mysql::MovedName(database))) {
+      // Without tables the shard would seem not to have come back.
+      return Refuse(
+          fmt::format("{}: has {} of an earlier move, and the shard has no table now: kv shards move finish",
+                      target_->host().ToString(), mysql::MovedName(database)));
+    }
     if (there->contains(database)) {
       return Refuse(fmt::format(
           "{0}: has a database {1} already, which is no copy of this move's: see which of {0} and "
@@ -162,7 +168,9 @@ absl::Status Mover::CheckMigrations() {
     const auto found = tables->find(database);
     if (found == tables->end()) continue;
     for (const std::string& table : found->second) {
-      if (table == mysql::kClockTable || table.find('$') == std::string::npos) continue;
+      // A table that is being made on first use moves like others, whoever makes it.
+      const bool is_new = table.ends_with(mysql::kNewSuffix);
+      if (table == mysql::kClockTable || table.find('$') == std::string::npos || is_new) continue;
       return Refuse(fmt::format("dataset {} is being migrated: {}.{} is there; see kv migrate status",
                                 table.substr(0, table.find_first_of("$@")), database, table));
     }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backends/mysql/driver/schema.h"
+#include "backends/mysql/fleet/shard_tables.h"
 #include "base/fail_point.h"
 #include "shardops/gtid.h"
 #include "shardops/map_check.h"
@@ -70,13 +71,23 @@ absl::StatusOr<Held> BeginOperation(FleetOperator& fleet, const NewShards& shard
                   Claim::Host(shards.pair.slave.ToString(), ClaimMode::kShared)}});
 }
 
-/// Leaves out the datasets whose tables are made when a call needs them.
-absl::Status LeaveOutMadeOnFirstUse(FleetOperator& fleet, std::vector<DatasetSpec>& datasets) {
+/// Leaves out the datasets whose tables are made when a call needs them. Fails if a table on the new shards
+/// has the name of one of them, and is another dataset's.
+absl::Status LeaveOutMadeOnFirstUse(FleetOperator& fleet, const NewShards& shards, HostAdmin& master,
+                                    std::vector<DatasetSpec>& datasets) {
   std::vector<DatasetSpec> others;
   for (DatasetSpec& spec : datasets) {
-    const auto record = fleet.Tables().Find(spec, /*shard=*/0);
+    const auto record = fleet.Tables().Find(spec, shards.first);
     if (!record.ok()) return record.status();
-    if (!record->has_value()) others.push_back(std::move(spec));
+    if (!record->has_value()) {
+      others.push_back(std::move(spec));
+      continue;
+    }
+    if (mysql::SpaceOf(spec.shape) != mysql::Space::kId) continue;
+    absl::Status free = master.WithConnection([&](mysql::Connection& connection) {
+      return mysql::CheckNameIsFree(connection, spec, shards.first, shards.last);
+    });
+    if (!free.ok()) return free;
   }
   datasets = std::move(others);
   return absl::OkStatus();
@@ -87,9 +98,9 @@ absl::Status CreateShards(FleetOperator& fleet, const NewShards& shards, uint32_
                           const ReadDatasets& read, const Progress& progress) {
   auto datasets = read();
   if (!datasets.ok()) return datasets.status();
-  if (auto status = LeaveOutMadeOnFirstUse(fleet, *datasets); !status.ok()) return status;
   const auto master = HostAdmin::Open(shards.pair.master, fleet.access);
   if (!master.ok()) return master.status();
+  if (auto status = LeaveOutMadeOnFirstUse(fleet, shards, **master, *datasets); !status.ok()) return status;
   const uint64_t total = shards.last - shards.first + 1;
   for (uint32_t shard = shards.first; shard <= shards.last; ++shard) {
     if (auto status = (*master)->MakeShard(shard, mod_shards, *datasets, read); !status.ok()) return status;

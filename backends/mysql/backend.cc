@@ -31,35 +31,75 @@ absl::StatusOr<std::unique_ptr<MySqlBackend>> MySqlBackend::Open(mysql::MapSourc
 
 // ---- datasets ----
 
+namespace {
+
+absl::Status CheckDurability(const Connection& connection, const DatasetSpec& spec) {
+  if (spec.durability != Durability::kMachine || connection.traits().flushes_each) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      "durability: machine needs servers with innodb_flush_log_at_trx_commit = 1; set that, or choose "
+      "process");
+}
+
+}  // namespace
+
 absl::Status MySqlBackend::CreateDataset(const DatasetSpec& spec) {
   if (auto status = mysql::ValidateEngine(spec); !status.ok()) return status;
   if (spec.keep_changes_ms != 0) {
     if (auto status = changes_.CheckServers(mysql::SpaceOf(spec.shape)); !status.ok()) return status;
   }
   const Space space = mysql::SpaceOf(spec.shape);
-  const bool first_use = fleet_->options().tables_on_first_use && fleet_->table_maker() != nullptr;
-  if (first_use) {
-    if (auto status = fleet_->table_maker()->records().Begin(spec); !status.ok()) return status;
-  }
-  const ShardMap& map = fleet_->map(space);
+  const auto records = RecordsForCreate(spec);
+  if (!records.ok()) return records.status();
+  if (*records != nullptr) return CreateForFirstUse(spec, **records);
   return fleet_->OnAllShards(space, [&](const Host& host, uint32_t shard) {
-    const ShardRange* const range = map.Find(shard);
-    if (first_use && range != nullptr && range->first != shard) return absl::OkStatus();
     return fleet_->RunOn(host, {space, shard}, Repeat::kAlways, [&](Connection& connection) -> absl::Status {
-      if (spec.durability == Durability::kMachine && !connection.traits().flushes_each) {
-        return absl::FailedPreconditionError(
-            "durability: machine needs servers with innodb_flush_log_at_trx_commit = 1; set that, or choose "
-            "process");
-      }
-      if (first_use) {
-        // Statements would use a table of another dataset that has the name.
-        auto status = mysql::CheckNameIsFree(connection, spec, shard, range == nullptr ? shard : range->last);
-        if (!status.ok()) return status;
-        if (status = fleet_->table_maker()->records().Add(spec, shard); !status.ok()) return status;
-      }
+      if (auto status = CheckDurability(connection, spec); !status.ok()) return status;
       return mysql::CreateTables(connection, spec, shard);
     });
   });
+}
+
+absl::StatusOr<TableRecords*> MySqlBackend::RecordsForCreate(const DatasetSpec& spec) {
+  auto* const maker = fleet_->table_maker();
+  if (maker == nullptr) return nullptr;
+  TableRecords& records = maker->records();
+  const bool wanted = fleet_->options().tables_on_first_use;
+  const Space space = mysql::SpaceOf(spec.shape);
+  const auto record = records.Find(spec, fleet_->map(space).ranges().front().first);
+  // Without the record, all tables are made and none is noted; that only costs what the record is for.
+  if (!record.ok()) return wanted ? absl::StatusOr<TableRecords*>(record.status()) : nullptr;
+  // Another process creates the dataset at the same time, or this one has begun to before.
+  if (record->has_value()) return &records;
+  if (!wanted) return nullptr;
+  // The same create may have been done long ago, with all tables.
+  for (const ShardRange& range : fleet_->map(space).ranges()) {
+    const auto has = fleet_->RunOn(range.master, {space, range.first}, Repeat::kAlways,
+                                   [&](Connection& connection) -> absl::StatusOr<bool> {
+                                     return mysql::HasTables(connection, spec, range.first);
+                                   });
+    if (!has.ok()) return has.status();
+    if (*has) return nullptr;
+  }
+  if (auto status = records.Begin(spec); !status.ok()) return status;
+  return &records;
+}
+
+absl::Status MySqlBackend::CreateForFirstUse(const DatasetSpec& spec, TableRecords& records) {
+  const Space space = mysql::SpaceOf(spec.shape);
+  for (const ShardRange& range : fleet_->map(space).ranges()) {
+    const uint32_t shard = range.first;
+    absl::Status status = fleet_->RunOn(
+        range.master, {space, shard}, Repeat::kAlways, [&](Connection& connection) -> absl::Status {
+          if (auto durable = CheckDurability(connection, spec); !durable.ok()) return durable;
+          // Statements would use a table of another dataset that has the name.
+          if (auto free = mysql::CheckNameIsFree(connection, spec, shard, range.last); !free.ok())
+            return free;
+          if (const auto noted = records.Add(spec, shard); !noted.ok()) return noted.status();
+          return mysql::CreateTables(connection, spec, shard);
+        });
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
 }
 
 absl::Status MySqlBackend::AlterDataset(const DatasetSpec& spec) {
@@ -152,6 +192,7 @@ absl::Status MySqlBackend::CheckThere(const DatasetSpec& spec) {
   for (const ShardRange& range : fleet_->map(space).ranges()) {
     const uint32_t shard = range.first;
     const uint32_t mod_shards = fleet_->mod_shards();
+    absl::Status unknown;  // whether the table was ever made
     absl::Status status = fleet_->RunOn(
         range.master, {space, shard}, Repeat::kAlways, [&](Connection& connection) -> absl::Status {
           const mysql::ShardMigration migration = mysql::ReadShardMigration(connection, spec, shard);
@@ -159,8 +200,8 @@ absl::Status MySqlBackend::CheckThere(const DatasetSpec& spec) {
           if (!migration.base && !migration.state) {
             if (auto* const maker = fleet_->table_maker()) {
               const auto never = maker->WasNeverMade(connection, spec, shard);
-              if (!never.ok()) return never.status();
-              if (*never) return absl::OkStatus();
+              if (!never.ok()) unknown = never.status();
+              if (!never.ok() || *never) return absl::OkStatus();
             }
             return absl::DataLossError(fmt::format("dataset: the data of '{}' is not here", spec.name));
           }
@@ -173,6 +214,7 @@ absl::Status MySqlBackend::CheckThere(const DatasetSpec& spec) {
           }
           return absl::OkStatus();
         });
+    if (!unknown.ok()) return unknown;
     // A host that is down says nothing about the dataset.
     if (!absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status)) return status;
   }
@@ -181,6 +223,16 @@ absl::Status MySqlBackend::CheckThere(const DatasetSpec& spec) {
 
 absl::StatusOr<std::shared_ptr<mysql::Dataset>> MySqlBackend::OpenDataset(const DatasetSpec& spec) {
   if (auto status = CheckThere(spec); !status.ok()) return status;
+  bool may_lack_tables = false;
+  if (auto* const maker = fleet_->table_maker()) {
+    bool is_open = false;
+    {
+      const MutexLock lock(datasets_mutex_);
+      is_open = datasets_.contains(spec.incarnation);
+    }
+    // A dataset that is open gets no record any more.
+    may_lack_tables = !is_open && maker->MayLackTables(spec);
+  }
   const MutexLock lock(datasets_mutex_);
   NoteFollowed(spec);
   std::shared_ptr<mysql::Dataset>& dataset = datasets_[spec.incarnation];
@@ -190,7 +242,7 @@ absl::StatusOr<std::shared_ptr<mysql::Dataset>> MySqlBackend::OpenDataset(const 
     dataset->Apply(spec);
   } else {
     dataset = std::make_shared<mysql::Dataset>(spec, ++datasets_opened_);
-    if (auto* const maker = fleet_->table_maker()) maker->Add(datasets_opened_, spec);
+    if (may_lack_tables) fleet_->table_maker()->Add(datasets_opened_, spec);
   }
   return dataset;
 }
@@ -232,15 +284,6 @@ absl::StatusOr<DatasetStats> MySqlBackend::Stats(const DatasetSpec& spec) {
 absl::StatusOr<std::unique_ptr<UnitReader>> MySqlBackend::OpenUnits(const DatasetSpec& spec) {
   auto dataset = OpenDataset(spec);
   if (!dataset.ok()) return dataset.status();
-  if (auto* const maker = fleet_->table_maker(); maker != nullptr && maker->MayLackTables(spec)) {
-    const Space space = mysql::SpaceOf(spec.shape);
-    const absl::Status made = fleet_->OnAllShards(space, [&](const Host& host, uint32_t shard) {
-      return fleet_->RunOn(host, {space, shard}, Repeat::kAlways, [&](Connection& connection) {
-        return maker->MakeUnlessMade(connection, spec, shard);
-      });
-    });
-    if (!made.ok()) return made;
-  }
   return std::make_unique<mysql::MySqlUnitReader>(fleet_, spec, *std::move(dataset));
 }
 
@@ -323,6 +366,8 @@ absl::Status MySqlBackend::Init(const mysql::ReadSpecs& datasets, const Progress
   };
   const auto specs = read();
   if (!specs.ok()) return specs.status();
+  auto* const maker = fleet_->table_maker();
+  TableRecords* const records = maker == nullptr ? nullptr : &maker->records();
   const uint64_t total = fleet_->map(Space::kId).open_shards() + fleet_->map(Space::kMod).open_shards();
   for (const Space space : {Space::kId, Space::kMod}) {
     absl::Status status = fleet_->OnAllShards(space, [&](const Host& host, uint32_t shard) {
@@ -330,7 +375,8 @@ absl::Status MySqlBackend::Init(const mysql::ReadSpecs& datasets, const Progress
       auto made =
           fleet_->RunOn(host, {space, shard}, Repeat::kAlways, [&](Connection& connection) -> absl::Status {
             here.clear();
-            return mysql::MakeShard(connection, space, shard, fleet_->mod_shards(), *specs, read, here);
+            return mysql::MakeShard(connection, space, shard, fleet_->mod_shards(), *specs, read, records,
+                                    here);
           });
       const MutexLock lock(mutex);
       for (const auto& [why, count] : here) left[why] += count;
@@ -343,9 +389,9 @@ absl::Status MySqlBackend::Init(const mysql::ReadSpecs& datasets, const Progress
     if (!status.ok()) return status;
   }
   // Every dataset has all its tables now, and no shard can be opened meanwhile (InitShards).
-  if (auto* const maker = fleet_->table_maker(); maker != nullptr && left.empty()) {
+  if (records != nullptr && left.empty()) {
     for (const DatasetSpec& spec : *specs) {
-      if (auto status = maker->records().End(spec); !status.ok()) return status;
+      if (auto status = records->End(spec); !status.ok()) return status;
     }
   }
   if (left_alone != nullptr) *left_alone = std::move(left);

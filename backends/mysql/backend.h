@@ -95,6 +95,11 @@ class MySqlBackend : public Backend {
         consumers_(changes_, std::move(consumers)),
         consumer_watch_([this](const DatasetSpec& spec) { return consumers_.List(spec); },
                         [this] { changes_.CloseUnused(); }) {}
+  /// Returns the records, where the tables of a dataset that is created are to be noted which are made; null
+  /// if all are made at once.
+  absl::StatusOr<TableRecords*> RecordsForCreate(const DatasetSpec& spec);
+  /// Makes the table on the first shard of each range of the map.
+  absl::Status CreateForFirstUse(const DatasetSpec& spec, TableRecords& records);
   /// Asks the first host that answers whether it has the dataset's table. DATA_LOSS if it has not, although
   /// the table was made; FAILED_PRECONDITION if the number of mod shards is another one than when the data
   /// was made.

@@ -41,7 +41,8 @@ TEST_F(ZooKeeperTableRecordsTest, ARecordBeginsIsAddedToAndEnds) {
   EXPECT_TRUE((*one_.Load(Spec(1)))->empty());
   const std::set<uint32_t> shards = {0, 5, 1023, 1024, 65'535};
   for (const uint32_t shard : shards) {
-    for (int i = 0; i < 2; ++i) ASSERT_OK(one_.Add(Spec(1), shard));
+    EXPECT_EQ(*one_.Add(Spec(1), shard), TableRecords::Noted::kNow);
+    EXPECT_EQ(*one_.Add(Spec(1), shard), TableRecords::Noted::kBefore);
   }
   ASSERT_OK(one_.Begin(Spec(1))) << "it keeps what there is";
   EXPECT_EQ(**one_.Load(Spec(1)), shards);
@@ -76,7 +77,7 @@ TEST_F(ZooKeeperTableRecordsTest, WhatIsAddedWhileTheRecordEndsIsNotLeftBehind) 
     std::thread adder([&] {
       ZooKeeperTableRecords mine = Open();
       for (uint32_t shard = 0; shard < 10'000; shard += 1024) {
-        const absl::Status added = mine.Add(Spec(round), shard);
+        const absl::Status added = mine.Add(Spec(round), shard).status();
         EXPECT_TRUE(added.ok() || absl::IsNotFound(added)) << added;
       }
     });
@@ -90,12 +91,12 @@ TEST_F(ZooKeeperTableRecordsTest, ADamagedRecordIsAnErrorThatNamesTheNode) {
   ASSERT_OK(one_.Begin(Spec(1)));
   ASSERT_OK(one_.Add(Spec(1), 5));
   ZooKeeper zookeeper(options_, nullptr);
-  for (const char* const damaged : {"", "7", "zz"}) {
-    ASSERT_OK(zookeeper.Set("/kv/tables/events-0000000000000001/0", damaged, -1));
+  for (const char* const damaged : {"zz", "7G", "-1"}) {
+    ASSERT_OK(zookeeper.Set("/kv/tables/events-0000000000000001", damaged, -1));
     for (const absl::Status& status :
-         {one_.Find(Spec(1), 5).status(), one_.Add(Spec(1), 5), one_.Load(Spec(1)).status()}) {
+         {one_.Find(Spec(1), 5).status(), one_.Add(Spec(1), 5).status(), one_.Load(Spec(1)).status()}) {
       EXPECT_THAT(status, FailsWith(absl::StatusCode::kFailedPrecondition,
-                                    "/kv/tables/events-0000000000000001/0: is no record"));
+                                    "/kv/tables/events-0000000000000001: is no record"));
     }
   }
 }

@@ -50,6 +50,10 @@ struct Table {
   std::string QualifiedName() const;
 };
 
+/// What the name of a table that is being made on first use has behind the dataset's
+/// (fleet/shard_tables.h: MakeOnFirstUse).
+inline constexpr std::string_view kNewSuffix = "$new";
+
 // ---- what migrations make beside a table: units/migration_tables.h ----
 
 /// Returns "`mod00001`.`events$state`". `table` may have either of the dataset's two table names.

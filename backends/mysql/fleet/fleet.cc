@@ -11,6 +11,7 @@
 
 #include "backend_api/outcome.h"
 #include "backends/mysql/driver/schema.h"
+#include "backends/mysql/fleet/shard_tables.h"
 
 namespace kvstore::mysql {
 namespace {
@@ -176,24 +177,27 @@ Fleet::Verdict Fleet::ClassifyFailure(const sql::SQLException& error, Lease& lea
       }
       break;
   }
-  if (IsMissingTable(error) && lease->last_table()) return HandleMissingTable(error, *lease, attempt);
+  if (IsMissingTable(error) && lease->last_table()) return HandleMissingTable(error, lease, attempt);
   return {.status = ToStatus(error)};
 }
 
-Fleet::Verdict Fleet::HandleMissingTable(const sql::SQLException& error, Connection& connection,
-                                         int attempt) const {
-  absl::Status missing = MissingTableError(connection, error);
+Fleet::Verdict Fleet::HandleMissingTable(const sql::SQLException& error, Lease& lease, int attempt) const {
+  absl::Status missing = MissingTableError(*lease, error);
   // While the shard moves or the dataset migrates, the call must not wait for the locks of who does that.
-  if (!table_maker_ || !IsGone(missing) || attempt >= kMaxConflicts) return {.status = std::move(missing)};
+  if (!table_maker_ || !IsGone(missing)) return {.status = std::move(missing)};
+  const Table table = *lease->last_table();
   try {
-    const auto made =
-        table_maker_->MakeMissing(connection, *connection.last_table(), connection.last_shards());
+    const auto made = table_maker_->MakeMissing(*lease, table, lease->last_shards());
     if (!made.ok()) return {.status = made.status()};
-    if (*made != FirstUse::kNotHere) return {.again = true};
+    // By now the shard may have moved, or the dataset migrated.
+    if (*made == FirstUse::kNotHere) return {.status = MissingTableError(*lease, error)};
+    if (attempt < kMaxConflicts) return {.again = true};
+    return {.status = TablesBusyError(DatabaseName(table.family->space, table.shard))};
   } catch (const sql::SQLException& failure) {
-    return {.status = ToStatus(failure)};
+    absl::Status status = ToStatus(failure);
+    if (Classify(failure) == Trouble::kConnection) lease.Fail(status);
+    return {.status = std::move(status)};
   }
-  return {.status = std::move(missing)};
 }
 
 absl::Status Fleet::WithPlace(const Place& place, const Host& host, const absl::Status& status,

@@ -150,7 +150,7 @@ class Fleet {
   Verdict ClassifyFailure(const sql::SQLException& error, Lease& lease, Repeat repeat, int attempt,
                           Connection::Clock::duration elapsed) const;
   /// Decides the same after a statement that lacks its table.
-  Verdict HandleMissingTable(const sql::SQLException& error, Connection& connection, int attempt) const;
+  Verdict HandleMissingTable(const sql::SQLException& error, Lease& lease, int attempt) const;
   /// Whether the outcome of work is known now that was retried while it was in doubt.
   static bool IsOutcomeKnown(Repeat repeat, const absl::Status& status) {
     return status.ok() || (repeat == Repeat::kAfterCheck && !IsInDoubt(status));

@@ -20,8 +20,6 @@ namespace {
 
 /// What the names of a migration's tables have behind the dataset's, on either engine (TableFamily::Beside).
 constexpr std::array<std::string_view, 2> kSides = {"$", "$r$"};
-/// What the name of a table that is being made on first use has behind the dataset's.
-constexpr std::string_view kNewSuffix = "$new";
 
 absl::Status BusyError(const DatasetSpec& spec) {
   return absl::UnavailableError(fmt::format(
@@ -130,6 +128,12 @@ DatasetSpec NextSpec(DatasetSpec spec) {
   return spec;
 }
 
+/// Gives a table that was made on first use its name.
+void RenameNext(Connection& connection, const std::string& database, const DatasetSpec& spec) {
+  connection.Run(fmt::format("RENAME TABLE {0}.{1} TO {0}.{2}", Quote(database),
+                             Quote(TableName(NextSpec(spec))), Quote(TableName(spec))));
+}
+
 /// Whether the dataset's table is among those that were put away when the shard moved to another host, from
 /// which it has come back.
 bool WasMoved(Connection& connection, const std::string& database, const DatasetSpec& spec,
@@ -175,11 +179,12 @@ absl::StatusOr<Made> MakeTable(Connection& connection, const DatasetSpec& spec, 
     }
     DropTable(connection, spec, shard);
   }
-  // Whoever was making the table was cut short.
   if (const DatasetSpec next = NextSpec(spec); Has(found, TableName(next), spec)) {
-    DropTable(connection, next, shard);
+    // Whoever was making it was cut short.
+    RenameNext(connection, database, spec);
+  } else {
+    CreateTable(connection, spec, shard);
   }
-  CreateTable(connection, spec, shard);
   return Made::kThere;
 }
 
@@ -201,6 +206,11 @@ absl::Status CreateTables(Connection& connection, const DatasetSpec& spec, uint3
   const auto made = MakeTable(connection, spec, shard, state, /*in_force=*/false);
   if (!made.ok()) return made.status();
   return *made == Made::kMoved ? WritesHeldError(MovedText(database)) : absl::OkStatus();
+}
+
+absl::Status TablesBusyError(const std::string& database) {
+  return absl::UnavailableError(fmt::format(
+      "another process is working on the tables of {}, or is moving that shard; try again", database));
 }
 
 absl::Status CheckNameIsFree(Connection& connection, const DatasetSpec& spec, uint32_t first, uint32_t last) {
@@ -244,15 +254,15 @@ absl::StatusOr<FirstUse> MakeOnFirstUse(Connection& connection, const DatasetSpe
   Reached("first_use.made");
   // A drop of the dataset ends its record before it drops tables, and so does a migration before it begins.
   // So this fails where the table is not to be made any more.
-  if (const absl::Status noted = records.Add(spec, shard); absl::IsNotFound(noted)) {
+  const auto noted = records.Add(spec, shard);
+  const bool was_made = noted.ok() && *noted == TableRecords::Noted::kBefore && !begun;
+  if (was_made || absl::IsNotFound(noted.status())) {
     DropTable(connection, next, shard);
     return FirstUse::kNotHere;
-  } else if (!noted.ok()) {
-    return noted;
   }
+  if (!noted.ok()) return noted.status();
   Reached("first_use.recorded");
-  connection.Run(fmt::format("RENAME TABLE {0}.{1} TO {0}.{2}", Quote(database), Quote(TableName(next)),
-                             Quote(TableName(spec))));
+  RenameNext(connection, database, spec);
   return FirstUse::kThere;
 }
 
@@ -320,16 +330,21 @@ absl::StatusOr<std::vector<DatasetSpec>> Lacking(Connection& connection, const s
 
 /// Makes a table that MakeShard has found missing, or notes why it is left alone. The caller holds the locks.
 ///
-/// state  where the shard's tables are.
-/// now    the catalog's datasets, read under the locks.
+/// state    where the shard's tables are.
+/// now      the catalog's datasets, read under the locks.
+/// records  as of MakeShard.
 absl::Status MakeMissing(Connection& connection, const DatasetSpec& spec, uint32_t shard, DatabaseState state,
-                         const std::vector<DatasetSpec>& now, LeftAlone& left_alone) {
+                         const std::vector<DatasetSpec>& now, TableRecords* records, LeftAlone& left_alone) {
   const bool in_force = std::any_of(now.begin(), now.end(), [&](const DatasetSpec& one) {
     return one.incarnation == spec.incarnation && one.name == spec.name && one.engine == spec.engine;
   });
   if (!in_force) {
     ++left_alone[fmt::format("tables of '{}', which was dropped or migrated meanwhile", spec.name)];
     return absl::OkStatus();
+  }
+  if (records != nullptr) {
+    const auto noted = records->Add(spec, shard);
+    if (!noted.ok() && !absl::IsNotFound(noted.status())) return noted.status();
   }
   const auto made = MakeTable(connection, spec, shard, state, /*in_force=*/true);
   if (!made.ok()) return made.status();
@@ -347,7 +362,8 @@ absl::Status MakeMissing(Connection& connection, const DatasetSpec& spec, uint32
 }  // namespace
 
 absl::Status MakeShard(Connection& connection, Space space, uint32_t shard, uint32_t mod_shards,
-                       const std::vector<DatasetSpec>& specs, const ReadSpecs& read, LeftAlone& left_alone) {
+                       const std::vector<DatasetSpec>& specs, const ReadSpecs& read, TableRecords* records,
+                       LeftAlone& left_alone) {
   const std::string database = DatabaseName(space, shard);
   DatabaseState state = StateOf(connection, database);
   const auto missing = state == DatabaseState::kMissing || state == DatabaseState::kMoved
@@ -367,8 +383,7 @@ absl::Status MakeShard(Connection& connection, Space space, uint32_t shard, uint
   const ServerLock lock(connection, names, Holder::kEnds);
   const ServerLock shard_lock(connection, {ShardLock(database)}, Holder::kStays);
   if (!lock.held() || !shard_lock.held()) {
-    return absl::UnavailableError(fmt::format(
-        "another process is working on the tables of {}, or is moving that shard; try again", database));
+    return TablesBusyError(database);
   }
   state = StateOf(connection, database);
   if (state == DatabaseState::kMoved) {
@@ -387,7 +402,7 @@ absl::Status MakeShard(Connection& connection, Space space, uint32_t shard, uint
   Reached("init.read");
   for (const DatasetSpec& spec : *missing) {
     if (SpaceOf(spec.shape) != space) continue;
-    if (auto status = MakeMissing(connection, spec, shard, state, *now, left_alone); !status.ok()) {
+    if (auto status = MakeMissing(connection, spec, shard, state, *now, records, left_alone); !status.ok()) {
       return status;
     }
   }

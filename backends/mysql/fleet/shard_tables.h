@@ -36,6 +36,9 @@ absl::Status CreateTables(Connection& connection, const DatasetSpec& spec, uint3
 /// FAILED_PRECONDITION  there is one (LeftoverError, if it is a dataset's).
 absl::Status CheckNameIsFree(Connection& connection, const DatasetSpec& spec, uint32_t first, uint32_t last);
 
+/// Returns the UNAVAILABLE error for tables of a shard on which another process is working.
+absl::Status TablesBusyError(const std::string& database);
+
 /// What became of a table that a call needs.
 enum class FirstUse : uint8_t {
   kThere,   ///< It is there now.
@@ -74,11 +77,14 @@ absl::Status CheckEmpty(Connection& connection, const DatasetSpec& spec, uint32_
 /// specs       the catalog's datasets as of a moment ago, so that `read` is called only if a table is
 ///             missing.
 /// mod_shards  how many mod shards there are.
+/// records     what is made of datasets whose tables are made on first use is noted there. Null: `specs` has
+///             none of these.
 /// left_alone  what was left alone is added to it.
 ///
 /// UNAVAILABLE          another process works on the tables, or moves the shard.
 /// FAILED_PRECONDITION  a table has the name that is no dataset's, or that has rows of an unknown dataset.
 absl::Status MakeShard(Connection& connection, Space space, uint32_t shard, uint32_t mod_shards,
-                       const std::vector<DatasetSpec>& specs, const ReadSpecs& read, LeftAlone& left_alone);
+                       const std::vector<DatasetSpec>& specs, const ReadSpecs& read, TableRecords* records,
+                       LeftAlone& left_alone);
 
 }  // namespace kvstore::mysql

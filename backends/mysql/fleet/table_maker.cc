@@ -1,9 +1,8 @@
 #include "backends/mysql/fleet/table_maker.h"
 
-#include <fmt/format.h>
-
 #include <optional>
 
+#include "backend_api/outcome.h"
 #include "backends/mysql/driver/schema.h"
 
 namespace kvstore::mysql {
@@ -36,7 +35,9 @@ absl::StatusOr<FirstUse> TableMaker::MakeMissing(Connection& connection, const T
   if (!spec) return FirstUse::kNotHere;
   for (uint32_t shard = table.shard; shard < table.shard + shards; ++shard) {
     const auto made = MakeOnFirstUse(connection, *spec, shard, *records_);
-    if (!made.ok() || *made != FirstUse::kThere) return made;
+    // The dataset may have gone, too, of which the caller learns in another way.
+    if (!made.ok()) return GoneError(made.status());
+    if (*made != FirstUse::kThere) return made;
   }
   return FirstUse::kThere;
 }
@@ -53,10 +54,7 @@ absl::Status TableMaker::MakeUnlessMade(Connection& connection, const DatasetSpe
     if (!made.ok()) return made.status();
     if (*made != FirstUse::kBusy) return absl::OkStatus();
   }
-  return absl::UnavailableError(fmt::format(
-      "dataset: another process is working on the tables of '{}' on shard {}, or is moving the shard; try "
-      "again",
-      spec.name, DatabaseName(SpaceOf(spec.shape), shard)));
+  return TablesBusyError(DatabaseName(SpaceOf(spec.shape), shard));
 }
 
 absl::StatusOr<bool> TableMaker::WasNeverMade(Connection& connection, const DatasetSpec& spec,

@@ -24,7 +24,7 @@ class TableMaker {
 
   TableRecords& records() { return *records_; }
 
-  /// Notes of which dataset the tables of a family are.
+  /// Notes of which dataset the tables of a family are, for MakeMissing.
   ///
   /// family  TableFamily::number.
   void Add(uint32_t family, const DatasetSpec& spec);
@@ -32,7 +32,8 @@ class TableMaker {
   void Forget(uint64_t incarnation);
 
   /// Makes the tables of a family that a statement has found missing, on a shard and the next ones, `shards`
-  /// in all. Those of a family that was not added are not to be made here. Errors as those of MakeOnFirstUse.
+  /// in all. Those of a family that was not added are not to be made here. UNAVAILABLE, as a GoneError
+  /// (backend_api/outcome.h), if the records cannot be reached.
   absl::StatusOr<FirstUse> MakeMissing(Connection& connection, const Table& table, uint32_t shards);
   /// Whether the dataset may lack tables that no call has needed yet. True too if the records cannot be
   /// reached.

@@ -252,6 +252,39 @@ TEST_F(FirstUseTest, ReadersOfTheWholeDatasetFindAllTables) {
   EXPECT_TRUE(SharedFleet().Tables()->Find(pins_.spec, 5)->has_value());
 }
 
+TEST_F(FirstUseTest, ACreateThatIsRepeatedBeginsNoRecord) {
+  // It was created with all tables, which happens to be done again by a process that has the option.
+  const auto eager = *SharedFleet().Open();
+  DatasetSpec spec = pins_.spec;
+  spec.name = "boards";
+  spec.incarnation = 8;
+  ASSERT_OK(eager->CreateDataset(spec));
+  EXPECT_EQ(CountTables("boards"), kAllTables);
+  ASSERT_OK(pins_.backend->CreateDataset(spec));
+  EXPECT_FALSE(SharedFleet().Tables()->Find(spec, 5)->has_value());
+  // The other way round the record is kept, and what there is of it.
+  ASSERT_OK(CreateOn(5));
+  ASSERT_OK(eager->CreateDataset(pins_.spec));
+  EXPECT_EQ(CountTables("pins"), kAtFirst + 1);
+  EXPECT_EQ(*SharedFleet().Tables()->Find(pins_.spec, 5), true);
+}
+
+TEST_F(FirstUseTest, WhatInitHasMadeIsKnownAlsoIfItIsCutShort) {
+  int shards = 0;
+  const auto stop = [&](uint64_t, uint64_t) { return ++shards < 12; };
+  EXPECT_THAT(pins_.backend->Init([&] { return std::vector{pins_.spec}; }, stop),
+              FailsWith(absl::StatusCode::kCancelled, ""));
+  const int made = CountTables("pins");
+  EXPECT_GT(made, kAtFirst);
+  EXPECT_LT(made, kAllTables);
+  const auto records = SharedFleet().Tables();
+  int known = 0;
+  for (uint32_t shard = 0; shard < TestFleet::kShards; ++shard) {
+    if (**records->Find(pins_.spec, shard)) ++known;
+  }
+  EXPECT_EQ(known, made);
+}
+
 TEST(FirstUseOfRows, APurgeMakesNoTables) {
   const Opened events({.name = "events", .max_versions = 1}, OnFirstUse());
   const CellWrite cell{"c", "v", std::nullopt};

@@ -34,12 +34,11 @@ class NotedTables : public TableRecords {
     if (record == notes_->made.end()) return std::nullopt;
     return record->second.contains(shard);
   }
-  absl::Status Add(const DatasetSpec& spec, uint32_t shard) override {
+  absl::StatusOr<Noted> Add(const DatasetSpec& spec, uint32_t shard) override {
     const MutexLock lock(notes_->mutex);
     const auto record = notes_->made.find(KeyOf(spec));
     if (record == notes_->made.end()) return absl::NotFoundError("there is no record");
-    record->second.insert(shard);
-    return absl::OkStatus();
+    return record->second.insert(shard).second ? Noted::kNow : Noted::kBefore;
   }
   absl::Status End(const DatasetSpec& spec) override {
     const MutexLock lock(notes_->mutex);
