@@ -79,6 +79,12 @@ void FindServerProblems(HostReport& report) {
     say(fmt::format("its clock is {} ms {} this machine's", std::abs(state.clock_ahead_ms),
                     state.clock_ahead_ms > 0 ? "ahead of" : "behind"));
   }
+  if (state.closed) {
+    say(fmt::format(
+        "lets only administrators connect (offline_mode), as a fence leaves it that was cut short: kv shards "
+        "fence {} completes it",
+        report.host.ToString()));
+  }
   if (const SlowStatements& slow = report.slow; slow.count >= kManySlow) {
     say(
         fmt::format("{} statements run for {} s or longer, the longest for {} s{} ({}): SHOW FULL "

@@ -25,6 +25,8 @@ namespace {
 using shardops::Promote;
 using shardops::PromoteOptions;
 using shardops::ReplaceSlave;
+using ::testing::Contains;
+using ::testing::HasSubstr;
 
 TEST_F(PromoteTest, PlannedUnderLoadNobodyNotices) {
   History history(Clients::kKeys);
@@ -304,6 +306,10 @@ TEST_F(PromoteTest, AFenceThatWasCutShortIsCompletedByTheNext) {
   if (!OnMySql()) GTEST_SKIP() << "needs MySQL servers: ./dev test --mysql9";
   pair_.a().Run("SET GLOBAL offline_mode = ON");
   pair_.a().Run("SET GLOBAL rpl_semi_sync_source_enabled = OFF");
+  const auto reports = shardops::InspectFleet(pair_.fleet());
+  ASSERT_OK(reports);
+  EXPECT_THAT(reports->front().problems,
+              Contains(HasSubstr("kv shards fence " + pair_.host_a().ToString() + " completes it")));
   ASSERT_OK(shardops::Fence(pair_.fleet(), pair_.host_a()));
   EXPECT_EQ(pair_.a().Run("SELECT @@read_only, @@offline_mode, @@rpl_semi_sync_source_enabled"), "1\t0\t1\n");
 }
