@@ -17,7 +17,8 @@ absl::StatusOr<Json> RunMove(FleetCommand& command) {
   const Pair to = command.RequiredPair("to");
   const MoveOptions options{.dry_run = command.Flag("dry_run"),
                             .hold_writes = command.Flag("hold_writes"),
-                            .progress = command.events.progress};
+                            .progress = command.events.progress,
+                            .datasets = command.options.open_catalog()};
   const auto fleet = command.OpenFleet();
   if (!fleet.ok()) return fleet.status();
   const auto moved = MoveShards(***fleet, range, to, options);

@@ -3,6 +3,10 @@
 #include <cstdint>
 #include <functional>
 #include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "kvstore_api/dataset.h"
 
 /// The options and the result of moving shards (move.h).
 namespace kvstore::shardops {
@@ -17,6 +21,10 @@ struct MoveOptions {
   /// Is called with the step, how far it is, and how much it is in all (0: not known). The move stops with
   /// CANCELLED if it returns false. May be null.
   std::function<bool(std::string_view step, uint64_t done, uint64_t total)> progress;
+  /// Returns the catalog's datasets on the fleet. Those of their tables are made on the shards before they
+  /// are copied that no call has needed yet, because a copy by mariadb-dump fails if a table is made
+  /// meanwhile. May be null.
+  std::function<absl::StatusOr<std::vector<DatasetSpec>>()> datasets;
 };
 
 struct Moved {

@@ -12,6 +12,7 @@
 #include "backends/mysql/driver/schema.h"
 #include "backends/mysql/driver/statements.h"
 #include "backends/mysql/driver/tables.h"
+#include "backends/mysql/fleet/shard_tables.h"
 #include "base/clock.h"
 #include "base/fail_point.h"
 #include "shardops/compare.h"
@@ -198,6 +199,28 @@ absl::Status Mover::MakeDatabases() {
   });
 }
 
+absl::Status Mover::MakeMissingTables() {
+  if (!options_.datasets) return absl::OkStatus();
+  const auto datasets = options_.datasets();
+  if (!datasets.ok()) return datasets.status();
+  ZooKeeperTableRecords records = fleet_.Tables();
+  for (const DatasetSpec& spec : *datasets) {
+    if ((mysql::SpaceOf(spec.shape) == mysql::Space::kMod) != move_.range.mod) continue;
+    const auto record = records.Find(spec, move_.range.first);
+    if (!record.ok()) return record.status();
+    if (!record->has_value()) continue;
+    absl::Status made = source_->WithConnection([&](mysql::Connection& connection) -> absl::Status {
+      for (uint32_t shard = move_.range.first; shard <= move_.range.last; ++shard) {
+        if (auto status = mysql::MakeUnlessMade(connection, spec, shard, records); !status.ok())
+          return status;
+      }
+      return absl::OkStatus();
+    });
+    if (!made.ok()) return made;
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Mover::TransitionTo(MoveState state) {
   move_.state = state;
   return SaveMove(fleet_, move_);
@@ -212,6 +235,7 @@ absl::Status Mover::Copy() {
   if (auto status = CheckNothingAhead(*source_, *target_, move_.from, /*copied=*/false); !status.ok()) {
     return status;
   }
+  if (auto status = MakeMissingTables(); !status.ok()) return status;
   if (auto status = MakeDatabases(); !status.ok()) return status;
   const auto size = source_->WithConnection([&](mysql::Connection& connection) -> absl::StatusOr<uint64_t> {
     mysql::Rows rows =

@@ -49,6 +49,8 @@ class Mover {
   absl::Status CheckMigrations();
   /// Makes the shards' empty databases at the target, whose log says by that where their copies come from.
   absl::Status MakeDatabases();
+  /// Makes the tables on the source that no call has needed yet (MoveOptions::datasets).
+  absl::Status MakeMissingTables();
   absl::Status Copy();
   absl::Status Follow();
   absl::Status Verify();

@@ -26,7 +26,7 @@ class MoveOnFirstUseTest : public MoveTest {
   std::unique_ptr<Router> boards_;
 };
 
-TEST_F(MoveOnFirstUseTest, TablesThatAreMadeMeanwhileMoveToo) {
+TEST_F(MoveOnFirstUseTest, CallsMayNeedTablesAtAnyStepOfAMove) {
   // Whoever makes this table is cut short, and leaves it under its first name.
   SetFailPointHook([](std::string_view name) {
     if (name == "first_use.made") throw Died();
@@ -42,7 +42,8 @@ TEST_F(MoveOnFirstUseTest, TablesThatAreMadeMeanwhileMoveToo) {
       if (const auto id = CreateOn(shard); id.ok()) made.insert(*id);
     }
   });
-  const absl::Status moved = MoveThere(kIds);
+  const auto datasets = [&] { return boards_->ListDatasets(); };
+  const absl::Status moved = Move(kIds, second_.hosts(), {.hold_writes = true, .datasets = datasets});
   stop = true;
   client.join();
   ASSERT_OK(moved);

@@ -266,6 +266,18 @@ absl::StatusOr<FirstUse> MakeOnFirstUse(Connection& connection, const DatasetSpe
   return FirstUse::kThere;
 }
 
+absl::Status MakeUnlessMade(Connection& connection, const DatasetSpec& spec, uint32_t shard,
+                            TableRecords& records) {
+  if (HasTables(connection, spec, shard)) return absl::OkStatus();
+  constexpr int kMakeAttempts = 10;  // with waits of a second
+  for (int attempt = 1; attempt <= kMakeAttempts; ++attempt) {
+    const auto made = MakeOnFirstUse(connection, spec, shard, records);
+    if (!made.ok()) return made.status();
+    if (*made != FirstUse::kBusy) return absl::OkStatus();
+  }
+  return TablesBusyError(DatabaseName(SpaceOf(spec.shape), shard));
+}
+
 bool HasTables(Connection& connection, const DatasetSpec& spec, uint32_t shard) {
   const Found found = FindTables(connection, DatabaseName(SpaceOf(spec.shape), shard), spec);
   return Has(found, TableName(spec), spec) || Migrates(found, spec);

@@ -53,6 +53,12 @@ enum class FirstUse : uint8_t {
 absl::StatusOr<FirstUse> MakeOnFirstUse(Connection& connection, const DatasetSpec& spec, uint32_t shard,
                                         TableRecords& records);
 
+/// Does the same for work that needs the tables of all shards: waits for some seconds while another process
+/// is working on the shard's tables, and is OK too if the dataset or the shard is elsewhere. UNAVAILABLE if
+/// the other process does not end, or if the table is missing and the records cannot be reached.
+absl::Status MakeUnlessMade(Connection& connection, const DatasetSpec& spec, uint32_t shard,
+                            TableRecords& records);
+
 /// Whether the dataset has its table on a shard, or those of a migration.
 bool HasTables(Connection& connection, const DatasetSpec& spec, uint32_t shard);
 

@@ -3,16 +3,8 @@
 #include <optional>
 
 #include "backend_api/outcome.h"
-#include "backends/mysql/driver/schema.h"
 
 namespace kvstore::mysql {
-namespace {
-
-/// How often MakeUnlessMade tries, with waits of a second, while another process has the locks.
-constexpr int kMakeAttempts = 10;
-
-}  // namespace
-
 void TableMaker::Add(uint32_t family, const DatasetSpec& spec) {
   const MutexLock lock(mutex_);
   families_[family] = spec;
@@ -45,16 +37,6 @@ absl::StatusOr<FirstUse> TableMaker::MakeMissing(Connection& connection, const T
 bool TableMaker::MayLackTables(const DatasetSpec& spec) {
   const auto record = records_->Find(spec, /*shard=*/0);
   return !record.ok() || record->has_value();
-}
-
-absl::Status TableMaker::MakeUnlessMade(Connection& connection, const DatasetSpec& spec, uint32_t shard) {
-  if (HasTables(connection, spec, shard)) return absl::OkStatus();
-  for (int attempt = 1; attempt <= kMakeAttempts; ++attempt) {
-    const auto made = MakeOnFirstUse(connection, spec, shard, *records_);
-    if (!made.ok()) return made.status();
-    if (*made != FirstUse::kBusy) return absl::OkStatus();
-  }
-  return TablesBusyError(DatabaseName(SpaceOf(spec.shape), shard));
 }
 
 absl::StatusOr<bool> TableMaker::WasNeverMade(Connection& connection, const DatasetSpec& spec,

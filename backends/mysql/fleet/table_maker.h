@@ -38,10 +38,10 @@ class TableMaker {
   /// Whether the dataset may lack tables that no call has needed yet. True too if the records cannot be
   /// reached.
   bool MayLackTables(const DatasetSpec& spec);
-  /// Makes the dataset's table on a shard if no call has needed it yet, for work that needs the tables of all
-  /// shards. OK too if the dataset or the shard is elsewhere. UNAVAILABLE if another process keeps working on
-  /// the shard's tables, or if the table is missing and the records cannot be reached.
-  absl::Status MakeUnlessMade(Connection& connection, const DatasetSpec& spec, uint32_t shard);
+  /// Makes the dataset's table on a shard if no call has needed it yet: see mysql::MakeUnlessMade.
+  absl::Status MakeUnlessMade(Connection& connection, const DatasetSpec& spec, uint32_t shard) {
+    return mysql::MakeUnlessMade(connection, spec, shard, *records_);
+  }
   /// Whether the dataset has no table on a shard, and is right to have none.
   absl::StatusOr<bool> WasNeverMade(Connection& connection, const DatasetSpec& spec, uint32_t shard);
 

@@ -134,7 +134,12 @@ class DeletionsOff {
  public:
   explicit DeletionsOff(rocksdb::DB& db) : db_(db), status_(db.DisableFileDeletions()) {}
   ~DeletionsOff() {
-    if (status_.ok()) db_.EnableFileDeletions(/*force=*/false).PermitUncheckedError();
+    if (!status_.ok()) return;
+#if ROCKSDB_MAJOR >= 9
+    db_.EnableFileDeletions().PermitUncheckedError();
+#else
+    db_.EnableFileDeletions(/*force=*/false).PermitUncheckedError();
+#endif
   }
   DeletionsOff(const DeletionsOff&) = delete;
   DeletionsOff& operator=(const DeletionsOff&) = delete;
