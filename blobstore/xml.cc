@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <climits>
+#include <cstdint>
 #include <memory>
 #include <type_traits>
 
@@ -51,6 +52,15 @@ void RefuseDoctype(void* user, const XML_Char* /*name*/, const XML_Char* /*syste
   static_cast<Document*>(user)->Refuse("declares a document type");
 }
 
+/// The line that the parser has reached.
+uint64_t LineOf(XML_Parser parser) {
+#if XML_MAJOR_VERSION > 2 || XML_MINOR_VERSION >= 9
+  return XML_GetCurrentLineNumber64(parser);
+#else
+  return XML_GetCurrentLineNumber(parser);
+#endif
+}
+
 }  // namespace
 
 const XmlElement* XmlElement::Child(std::string_view child) const {
@@ -79,7 +89,7 @@ absl::StatusOr<XmlElement> ParseXml(std::string_view text) {
   if (XML_Parse(parser.get(), text.data(), static_cast<int>(text.size()), XML_TRUE) != XML_STATUS_OK) {
     if (document.refused.empty()) document.refused = XML_ErrorString(XML_GetErrorCode(parser.get()));
     return absl::DataLossError(
-        fmt::format("malformed XML: line {}: {}", XML_GetCurrentLineNumber(parser.get()), document.refused));
+        fmt::format("malformed XML: line {}: {}", LineOf(parser.get()), document.refused));
   }
   return std::move(document.root.children.front());
 }
