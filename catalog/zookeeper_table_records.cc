@@ -45,6 +45,16 @@ class Record {
   std::string text_;
 };
 
+/// Returns the record of a node; nullopt if there is none.
+absl::StatusOr<std::optional<Record>> Read(ZooKeeper& zookeeper, const std::string& path) {
+  const auto node = zookeeper.Get(path, /*watch=*/false);
+  if (absl::IsNotFound(node.status())) return std::nullopt;
+  if (!node.ok()) return node.status();
+  auto record = Record::Parse(path, node->data);
+  if (!record.ok()) return record.status();
+  return *std::move(record);
+}
+
 }  // namespace
 
 std::string ZooKeeperTableRecords::NodeOf(const DatasetSpec& spec) const {
@@ -67,13 +77,10 @@ absl::Status ZooKeeperTableRecords::Begin(const DatasetSpec& spec) {
 
 absl::StatusOr<std::optional<bool>> ZooKeeperTableRecords::Find(const DatasetSpec& spec, uint32_t shard) {
   if (auto status = Sync(); !status.ok()) return status;
-  const std::string path = NodeOf(spec);
-  const auto node = zookeeper_->Get(path, /*watch=*/false);
-  if (absl::IsNotFound(node.status())) return std::nullopt;
-  if (!node.ok()) return node.status();
-  const auto record = Record::Parse(path, node->data);
+  const auto record = Read(*zookeeper_, NodeOf(spec));
   if (!record.ok()) return record.status();
-  return record->Has(shard);
+  if (!record->has_value()) return std::nullopt;
+  return (*record)->Has(shard);
 }
 
 absl::StatusOr<TableRecords::Noted> ZooKeeperTableRecords::Add(const DatasetSpec& spec, uint32_t shard) {
@@ -107,15 +114,12 @@ absl::Status ZooKeeperTableRecords::End(const DatasetSpec& spec) {
 }
 
 absl::StatusOr<std::optional<std::set<uint32_t>>> ZooKeeperTableRecords::Load(const DatasetSpec& spec) {
-  const std::string path = NodeOf(spec);
-  const auto node = zookeeper_->Get(path, /*watch=*/false);
-  if (absl::IsNotFound(node.status())) return std::nullopt;
-  if (!node.ok()) return node.status();
-  const auto record = Record::Parse(path, node->data);
+  const auto record = Read(*zookeeper_, NodeOf(spec));
   if (!record.ok()) return record.status();
+  if (!record->has_value()) return std::nullopt;
   std::set<uint32_t> shards;
-  for (uint32_t shard = 0; shard < record->text().size() * kDigitShards; ++shard) {
-    if (record->Has(shard)) shards.insert(shard);
+  for (uint32_t shard = 0; shard < (*record)->text().size() * kDigitShards; ++shard) {
+    if ((*record)->Has(shard)) shards.insert(shard);
   }
   return shards;
 }

@@ -30,18 +30,6 @@ mysql::MySqlOptions OnFirstUse() {
   return options;
 }
 
-/// Returns how many tables of that name there are on all servers.
-int CountTables(const std::string& name) {
-  int count = 0;
-  for (size_t i = 0; i < 2; ++i) {
-    count += std::stoi(SharedFleet().server(i).Run(
-        "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema REGEXP '^(db|mod)[0-9]' AND "
-        "table_name = '" +
-        name + "'"));
-  }
-  return count;
-}
-
 class FirstUseTest : public ::testing::Test {
  protected:
   FirstUseTest() : pins_({.name = "pins", .shape = Shape::kObjects, .type = 1}, OnFirstUse()) {}

@@ -56,18 +56,6 @@ int CountRows(RowStore& rows) {
   return count;
 }
 
-/// Returns how many tables of that name there are on all servers.
-int CountTables(const std::string& name) {
-  int count = 0;
-  for (size_t i = 0; i < 2; ++i) {
-    count += std::stoi(SharedFleet().server(i).Run(
-        "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema REGEXP '^(db|mod)[0-9]' AND "
-        "table_name = '" +
-        name + "'"));
-  }
-  return count;
-}
-
 /// Runs `work` in a thread that stands for a process which pauses at the fail point, and `meanwhile` during
 /// the pause. Returns the status of `work`.
 absl::Status Slept(const char* point, const std::function<absl::Status()>& work,

@@ -138,6 +138,17 @@ std::vector<UnderTest> OnEachEngine() {
   return all;
 }
 
+int CountTables(const std::string& name) {
+  int count = 0;
+  for (size_t i = 0; i < 2; ++i) {
+    count += std::stoi(SharedFleet().server(i).Run(
+        "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema REGEXP '^(db|mod)[0-9]' AND "
+        "table_name = '" +
+        name + "'"));
+  }
+  return count;
+}
+
 std::string Numbers(uint64_t first, uint64_t last) {
   if (!OnMySql()) return fmt::format("seq_{}_to_{}", first, last);
   return fmt::format(

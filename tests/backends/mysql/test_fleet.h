@@ -94,6 +94,8 @@ std::vector<std::string> StorageEngines();
 /// Returns the backend for the suites, with each of these engines.
 std::vector<UnderTest> OnEachEngine();
 
+/// Returns how many tables of that name there are in the shards of the shared fleet.
+int CountTables(const std::string& name);
 /// Returns, for the FROM of a statement, a table whose column `seq` has the numbers first..last.
 std::string Numbers(uint64_t first, uint64_t last);
 /// Returns the sum of these counters of SHOW GLOBAL STATUS.
