@@ -29,7 +29,7 @@ TEST(Validate, Reads) {
   EXPECT_OK(check({}));
   EXPECT_OK(check({.columns = {{"", kLongest}}}));
   EXPECT_THAT(ValidateRead("", {}), FailsWith(kInvalid, "row"));
-  EXPECT_THAT(check({.columns = {{}}}), FailsWith(kInvalid, "columns: an empty list"));
+  EXPECT_THAT(check({.columns = std::vector<std::string>{}}), FailsWith(kInvalid, "columns: an empty list"));
   EXPECT_THAT(check({.columns = {{kTooLong}}}),
               FailsWith(kInvalid, "column: a name of 1025 bytes, the limit is 1024"));
   EXPECT_THAT(check({.versions = 0}), FailsWith(kInvalid, "versions: must be at least 1"));
@@ -82,7 +82,7 @@ TEST(Validate, Deletes) {
   EXPECT_OK(check({.columns = {{""}}}));
   EXPECT_OK(check({.cells = {{{"a", kMaxTimestamp}}}}));
   EXPECT_THAT(ValidateDelete(kTooLong, {}), FailsWith(kInvalid, "row"));
-  EXPECT_THAT(check({.columns = {{}}}), FailsWith(kInvalid, "columns: an empty list"));
+  EXPECT_THAT(check({.columns = std::vector<std::string>{}}), FailsWith(kInvalid, "columns: an empty list"));
   EXPECT_THAT(check({.columns = {{kTooLong}}}), FailsWith(kInvalid, "column"));
   EXPECT_THAT(check({.cells = std::vector<CellName>()}), FailsWith(kInvalid, "cells: an empty list"));
   EXPECT_THAT(check({.cells = {{{kTooLong, 1}}}}), FailsWith(kInvalid, "column"));
@@ -101,7 +101,7 @@ TEST(Validate, Scans) {
               FailsWith(kInvalid, "start_row: 1025 bytes, the limit is 1024"));
   EXPECT_THAT(ValidateScan({"", kTooLong}, {}), FailsWith(kInvalid, "end_row"));
   EXPECT_THAT(ValidateScan({"b", "b"}, {}), FailsWith(kInvalid, "start_row: is not before end_row"));
-  EXPECT_THAT(ValidateScan({}, {.columns = {{}}}), FailsWith(kInvalid, "columns"));
+  EXPECT_THAT(ValidateScan({}, {.columns = std::vector<std::string>{}}), FailsWith(kInvalid, "columns"));
   EXPECT_THAT(ValidateScan({}, {.versions = 0}), FailsWith(kInvalid, "versions"));
   EXPECT_THAT(ValidateScan({}, {.max_bytes = kMaxPageBytes + 1}), FailsWith(kInvalid, "max_bytes"));
 }
