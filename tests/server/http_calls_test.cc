@@ -294,7 +294,7 @@ TEST_F(HttpTest, AnotherServerSaysThatItDoesNotKnowTheAttemptBefore) {
   Serve();
   HttpClient client(port());
   const std::string instance = client.Get("/v1/server").headers.at("kv-instance");
-  EXPECT_EQ(instance, client.Get("/v1/server").json()["instance"]);
+  EXPECT_EQ(client.Get("/v1/server").json()["instance"], instance);
   HttpHeaders headers = {{"Kv-Request-Id", kId}, {"Kv-First-Instance", instance}};
   Ok("put_row", PutOf("rows", "r"), headers);
   served_->Restart();
