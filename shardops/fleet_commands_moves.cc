@@ -15,10 +15,11 @@ namespace kvstore::shardops {
 absl::StatusOr<Json> RunMove(FleetCommand& command) {
   const MoveRange range = command.Range(/*has_mod=*/true);
   const Pair to = command.RequiredPair("to");
-  const MoveOptions options{.dry_run = command.Flag("dry_run"),
-                            .hold_writes = command.Flag("hold_writes"),
-                            .progress = command.events.progress,
-                            .datasets = command.options.open_catalog()};
+  const MoveOptions options{
+      .dry_run = command.Flag("dry_run"),
+      .hold_writes = command.Flag("hold_writes"),
+      .progress = command.events.progress,
+      .datasets = command.options.open_catalog ? command.options.open_catalog() : ReadDatasets()};
   const auto fleet = command.OpenFleet();
   if (!fleet.ok()) return fleet.status();
   const auto moved = MoveShards(***fleet, range, to, options);
