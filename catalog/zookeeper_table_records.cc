@@ -124,4 +124,12 @@ absl::StatusOr<std::optional<std::set<uint32_t>>> ZooKeeperTableRecords::Load(co
   return shards;
 }
 
+absl::StatusOr<bool> ZooKeeperTableRecords::HasAny() {
+  if (auto status = Sync(); !status.ok()) return status;
+  const auto records = zookeeper_->Children(folder_);
+  if (absl::IsNotFound(records.status())) return false;
+  if (!records.ok()) return records.status();
+  return !records->empty();
+}
+
 }  // namespace kvstore

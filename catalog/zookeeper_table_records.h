@@ -30,6 +30,8 @@ class ZooKeeperTableRecords : public TableRecords {
   absl::StatusOr<Noted> Add(const DatasetSpec& spec, uint32_t shard) override;
   absl::Status End(const DatasetSpec& spec) override;
 
+  /// Whether any dataset has a record.
+  absl::StatusOr<bool> HasAny();
   /// Returns all shards on which the table was made; nullopt if the dataset has no record.
   absl::StatusOr<std::optional<std::set<uint32_t>>> Load(const DatasetSpec& spec);
 

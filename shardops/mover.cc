@@ -200,10 +200,12 @@ absl::Status Mover::MakeDatabases() {
 }
 
 absl::Status Mover::MakeMissingTables() {
-  if (!options_.datasets) return absl::OkStatus();
+  ZooKeeperTableRecords records = fleet_.Tables();
+  const auto any = records.HasAny();
+  if (!any.ok()) return any.status();
+  if (!*any || !options_.datasets) return absl::OkStatus();
   const auto datasets = options_.datasets();
   if (!datasets.ok()) return datasets.status();
-  ZooKeeperTableRecords records = fleet_.Tables();
   for (const DatasetSpec& spec : *datasets) {
     if ((mysql::SpaceOf(spec.shape) == mysql::Space::kMod) != move_.range.mod) continue;
     const auto record = records.Find(spec, move_.range.first);

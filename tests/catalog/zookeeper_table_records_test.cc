@@ -36,7 +36,9 @@ TEST_F(ZooKeeperTableRecordsTest, ARecordBeginsIsAddedToAndEnds) {
   EXPECT_THAT(one_.Add(Spec(1), 5), FailsWith(absl::StatusCode::kNotFound, ""));
   EXPECT_EQ(*one_.Find(Spec(1), 5), std::nullopt) << "an Add begins nothing";
   EXPECT_EQ(*one_.Load(Spec(1)), std::nullopt);
+  EXPECT_FALSE(*one_.HasAny());
   for (int i = 0; i < 2; ++i) ASSERT_OK(one_.Begin(Spec(1)));
+  EXPECT_TRUE(*one_.HasAny());
   EXPECT_EQ(*one_.Find(Spec(1), 5), false);
   EXPECT_TRUE((*one_.Load(Spec(1)))->empty());
   const std::set<uint32_t> shards = {0, 5, 1023, 1024, 65'535};
@@ -53,6 +55,7 @@ TEST_F(ZooKeeperTableRecordsTest, ARecordBeginsIsAddedToAndEnds) {
   EXPECT_EQ(*one_.Find(Spec(2), 5), std::nullopt) << "another dataset of the name";
   EXPECT_EQ(*one_.Find(Spec(1, "myrocks"), 5), std::nullopt) << "the other side of a migration";
   for (int i = 0; i < 2; ++i) ASSERT_OK(one_.End(Spec(1)));
+  EXPECT_FALSE(*one_.HasAny());
   EXPECT_EQ(*one_.Find(Spec(1), 5), std::nullopt);
   EXPECT_THAT(one_.Add(Spec(1), 5), FailsWith(absl::StatusCode::kNotFound, ""));
   EXPECT_THAT(one_.Add(Spec(1), 7), FailsWith(absl::StatusCode::kNotFound, ""));
