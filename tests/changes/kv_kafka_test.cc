@@ -165,7 +165,7 @@ TEST_F(KvKafka, EachChangeIsAMessage) {
   const auto& messages = reader.ReadUntil([](const auto& read) { return read.size() >= 3; });
   ASSERT_EQ(messages.size(), 3u);
   for (const Stored& stored : messages) {
-    EXPECT_EQ(stored.key, stored.line["row"]);
+    EXPECT_EQ(stored.line["row"], stored.key);
     EXPECT_EQ(stored.token, stored.line["token"]);
   }
   // Once all is stored the consumer has passed it.
