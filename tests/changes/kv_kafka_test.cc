@@ -166,7 +166,7 @@ TEST_F(KvKafka, EachChangeIsAMessage) {
   ASSERT_EQ(messages.size(), 3u);
   for (const Stored& stored : messages) {
     EXPECT_EQ(stored.line["row"], stored.key);
-    EXPECT_EQ(stored.token, stored.line["token"]);
+    EXPECT_EQ(stored.line["token"], stored.token);
   }
   // Once all is stored the consumer has passed it.
   EXPECT_TRUE(Eventually([&] { return !Noted().token.empty() && Noted().lag_ms == 0; }));
