@@ -65,7 +65,7 @@ absl::StatusOr<TableRecords*> MySqlBackend::RecordsForCreate(const DatasetSpec& 
   TableRecords& records = maker->records();
   const bool wanted = fleet_->options().tables_on_first_use;
   const Space space = mysql::SpaceOf(spec.shape);
-  const auto record = records.Find(spec, fleet_->map(space).ranges().front().first);
+  const auto record = records.Find(spec, /*shard=*/0);
   // Without the record, all tables are made and none is noted; that only costs what the record is for.
   if (!record.ok()) return wanted ? absl::StatusOr<TableRecords*>(record.status()) : nullptr;
   // Another process creates the dataset at the same time, or this one has begun to before.
@@ -198,12 +198,17 @@ absl::Status MySqlBackend::CheckThere(const DatasetSpec& spec) {
           const mysql::ShardMigration migration = mysql::ReadShardMigration(connection, spec, shard);
           // While the dataset migrates, its table may have another name.
           if (!migration.base && !migration.state) {
+            bool lost = true;
             if (auto* const maker = fleet_->table_maker()) {
               const auto never = maker->WasNeverMade(connection, spec, shard);
-              if (!never.ok()) unknown = never.status();
-              if (!never.ok() || *never) return absl::OkStatus();
+              if (!never.ok()) {
+                unknown = never.status();
+                return absl::OkStatus();
+              }
+              lost = !*never;
             }
-            return absl::DataLossError(fmt::format("dataset: the data of '{}' is not here", spec.name));
+            if (lost)
+              return absl::DataLossError(fmt::format("dataset: the data of '{}' is not here", spec.name));
           }
           if (space == Space::kId) return absl::OkStatus();
           if (const uint32_t made = mysql::ReadModShards(connection, shard); made != mod_shards) {

@@ -5,6 +5,7 @@
 #include "backend_api/outcome.h"
 
 namespace kvstore::mysql {
+
 void TableMaker::Add(uint32_t family, const DatasetSpec& spec) {
   const MutexLock lock(mutex_);
   families_[family] = spec;
