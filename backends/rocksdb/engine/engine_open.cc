@@ -152,6 +152,8 @@ Engine::Engine(DataDir dir, const EngineOptions& options, FamilyHooks hooks)
 rocksdb::DBOptions Engine::MakeDbOptions() {
   rocksdb::DBOptions options;
   options.env = StoreEnv();
+  // That writes none; from version 8 on, RocksDB would not open without.
+  options.fail_if_options_file_error = false;
   // RocksDB must not wait for free file descriptors by itself either (see ResumedByWrites).
   options.max_bgerror_resume_count = 0;
   options.create_if_missing = true;

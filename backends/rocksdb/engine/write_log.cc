@@ -167,6 +167,7 @@ absl::StatusOr<std::unique_ptr<WriteReplay>> OpenReplay(const std::filesystem::p
   const std::string path = (folder / "rocksdb").string();
   rocksdb::DBOptions options;
   options.env = StoreEnv();
+  options.fail_if_options_file_error = false;  // as in Engine::MakeDbOptions
   std::vector<std::string> names;
   if (const auto listed = rocksdb::DB::ListColumnFamilies(options, path, &names); !listed.ok())
     return ToStatus(listed, "read " + path);
