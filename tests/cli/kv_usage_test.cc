@@ -142,7 +142,7 @@ TEST_F(KvUsage, DurationsMayHaveUnits) {
         {"--timeout-ms: '50d' is beyond the limit of 4294967295 ms"});
   Wrong({"--timeout-ms", "0", "dataset", "list"}, {"--timeout-ms", "no call ends in 0 ms"});
   Wrong({"migrate", "create", "events", "--to", "mysql", "--freeze-ms", "2m"},
-        {"--freeze-ms: Value 120000 not in range 10 to 60000"});
+        {"--freeze-ms: Value 120000 not in range", "60000"});
   EXPECT_NE(Help({"dataset", "create"}).find("--ttl-ms MS|10s|1h30m|30d"), std::string::npos);
 }
 

@@ -161,11 +161,12 @@ def test_writes_that_fail(reports, server):
         assert fails(kind, answer.message, lambda: reports.write("r", [point(1)])).in_doubt == in_doubt
     server.plan = [LOST] * 100
     short = lambda: reports.write("r", [point(1)], batch="b", timeout_s=0.3)
-    error = fails(kvstore.Unavailable, "may or may not", short)
+    # On a busy machine the time may also end in the middle of an attempt.
+    error = fails((kvstore.Unavailable, kvstore.DeadlineExceeded), "may or may not", short)
     assert error.in_doubt
     # A later attempt that is refused says nothing of an earlier one that was lost.
     server.plan = [LOST] + [REFUSED] * 100
-    error = fails(kvstore.ResourceExhausted, "", short)
+    error = fails((kvstore.ResourceExhausted, kvstore.DeadlineExceeded), "", short)
     assert error.in_doubt
     server.plan = []
     for report, text in (("miscounted", "another number of points"), ("short", "fewer batches")):

@@ -111,6 +111,7 @@ TEST_F(Assumptions, AnIteratorReadsAheadByItselfInAReadAheadScope) {
   rocksdb::Options options;
   options.create_if_missing = true;
   options.env = StoreEnv();
+  options.fail_if_options_file_error = false;
   options.compression = rocksdb::kNoCompression;
   rocksdb::DB* opened = nullptr;
   ASSERT_TRUE(rocksdb::DB::Open(options, (dir_.path() / "files").string(), &opened).ok());
