@@ -140,10 +140,31 @@ TEST_F(FirstUseTest, ACallWaitsWhileTheShardsTablesAreWorkedOn) {
   caller.join();
 }
 
+TEST_F(FirstUseTest, WhileTheRecordsAreAwayOnlyCallsThatNeedANewTableFail) {
+  ASSERT_OK(CreateOn(5));
+  DatasetSpec spec = pins_.spec;
+  spec.name = "boards";
+  spec.incarnation = 8;
+  const auto eager = *SharedFleet().Open();
+  ASSERT_OK(eager->CreateDataset(spec));
+  const auto boards = *eager->OpenObjects(spec);
+  SharedFleet().OfShard(6).Run("DROP TABLE db00006.boards");
+  SharedFleet().TakeTablesAway(true);
+  EXPECT_OK(CreateOn(5));
+  const absl::Status failed = CreateOn(6).status();
+  EXPECT_THAT(failed, FailsWith(absl::StatusCode::kUnavailable, "the records are away"));
+  EXPECT_TRUE(IsGone(failed)) << "the router looks whether the dataset has gone";
+  EXPECT_OK(boards->Create("data", {.shard = 5}));
+  EXPECT_THAT(boards->Create("data", {.shard = 6}), FailsWith(kFailedPrecondition, "kv shards init"));
+  EXPECT_OK((*SharedFleet().Open())->OpenObjects(pins_.spec)) << "its first table is there";
+  SharedFleet().TakeTablesAway(false);
+  EXPECT_OK(CreateOn(6));
+}
+
 TEST_F(FirstUseTest, WhoIsCutShortIsFollowedByTheNext) {
+  uint32_t shard = 1;
   for (const char* const point : {"first_use.locked", "first_use.made", "first_use.recorded"}) {
     SCOPED_TRACE(point);
-    static uint32_t shard = 1;
     ++shard;
     {
       struct Died {};

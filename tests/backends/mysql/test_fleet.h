@@ -48,6 +48,8 @@ class TestFleet {
 
   /// Returns another access to the fleet's records of tables that were made on first use.
   std::unique_ptr<TableRecords> Tables() const { return std::make_unique<NotedTables>(notes_); }
+  /// Sets whether the records can be reached.
+  void TakeTablesAway(bool away) { notes_->away = away; }
 
   /// Removes all tables of datasets, and makes the databases unless they are there.
   void Clear();
