@@ -19,11 +19,13 @@ namespace kvstore::testing {
 /// Is thrown at a fail point, as if the process had died there.
 struct Died {};
 
-/// The arguments of a host that can become a slave of the pair.
+/// The arguments of a host that can become a slave of the pair. Like the pair of PromoteTest it does not
+/// flush its logs for each transaction, also when it is started again.
 inline const std::vector<std::string> kThird = {"--log-bin=binlog",
                                                 "--log-slave-updates",
                                                 "--gtid-strict-mode=ON",
                                                 "--server-id=9",
+                                                "--sync-binlog=0",
                                                 "--gtid-domain-id=1",
                                                 "--read-only=ON",
                                                 "--init-rpl-role=SLAVE",
