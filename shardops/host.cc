@@ -4,12 +4,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <thread>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "backends/mysql/driver/errors.h"
 #include "backends/mysql/driver/schema.h"
 #include "base/clock.h"
+#include "base/fail_point.h"
 #include "shardops/dialect.h"
 #include "shardops/gtid.h"
 
@@ -27,8 +30,11 @@ constexpr int kNoSuchThread = 1094;
 constexpr int kTakeAttempts = 3;
 /// How long the connections of slaves may take to end.
 constexpr std::chrono::seconds kEndSlaves{5};
-/// EndClients waits this long before it ends connections, so that acknowledgements in flight arrive.
-constexpr milliseconds kAnswers{30};
+/// EndClients waits this long before it ends connections: clients that send a write meanwhile are told that
+/// the host is read-only. One whose connection ends instead cannot know what became of its write.
+constexpr milliseconds kRefusals{30};
+/// How long EndClients waits for answers that clients have yet to get.
+constexpr std::chrono::seconds kAnswers{1};
 
 absl::Status At(const Host& host, const absl::Status& status) {
   if (status.ok()) return status;
@@ -254,7 +260,17 @@ absl::Status HostAdmin::OpenToClients() {
 absl::StatusOr<uint64_t> HostAdmin::EndClients() {
   return WithConnection([&](mysql::Connection& connection) -> absl::StatusOr<uint64_t> {
     const std::vector<uint64_t> ids = dialect_.Clients(connection);
-    std::this_thread::sleep_for(kAnswers);
+    std::this_thread::sleep_for(kRefusals);
+    // A commit may be done and its client not told yet. One that has been seen to write nothing was told.
+    std::set<uint64_t> untold(ids.begin(), ids.end());
+    const auto deadline = std::chrono::steady_clock::now() + kAnswers;
+    for (;;) {
+      const std::vector<uint64_t> writing = dialect_.WritingClients(connection);
+      std::erase_if(untold, [&](uint64_t id) { return !absl::c_linear_search(writing, id); });
+      if (untold.empty() || std::chrono::steady_clock::now() >= deadline) break;
+      Reached("clients.awaited");
+      std::this_thread::sleep_for(kPollInterval);
+    }
     EndConnections(connection, ids);
     return ids.size();
   });

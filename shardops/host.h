@@ -95,7 +95,8 @@ class HostAdmin {
   /// Makes the host take writes, and clients able to connect.
   absl::Status AllowWrites();
   /// Ends all connections that clients have now, but not those of replication, nor this one. Returns how many
-  /// there were. Called after StopWrites, so that clients which connect again find the host read-only.
+  /// there were. Called after StopWrites, so that clients which connect again find the host read-only; those
+  /// whose writes were committed before it are told so first, which may take a second.
   absl::StatusOr<uint64_t> EndClients();
   /// The same at once; FAILED_PRECONDITION if one of them cannot be ended.
   absl::StatusOr<uint64_t> EndAllClients();

@@ -129,6 +129,13 @@ class OfMariaDb final : public Dialect {
                    "('Binlog Dump', 'Slave_IO', 'Slave_SQL', 'Slave_worker', 'Daemon')");
   }
 
+  std::vector<uint64_t> WritingClients(Connection& connection) const override {
+    return ReadIds(connection,
+                   "SELECT id FROM information_schema.processlist "
+                   "WHERE id <> CONNECTION_ID() AND user <> 'system user' AND command IN "
+                   "('Query', 'Execute') AND COALESCE(info, '') NOT LIKE 'SELECT%'");
+  }
+
   std::vector<uint64_t> Slaves(Connection& connection) const override {
     return ReadIds(connection, "SELECT id FROM information_schema.processlist WHERE command = 'Binlog Dump'");
   }

@@ -137,6 +137,14 @@ class OfMySql final : public Dialect {
         "'Binlog Dump GTID', 'Connect', 'Daemon')");
   }
 
+  std::vector<uint64_t> WritingClients(Connection& connection) const override {
+    return ReadIds(
+        connection,
+        "SELECT id FROM performance_schema.processlist WHERE id <> CONNECTION_ID() AND user NOT IN "
+        "('system user', 'event_scheduler') AND command IN ('Query', 'Execute') AND "
+        "COALESCE(info, '') NOT LIKE 'SELECT%'");
+  }
+
   std::vector<uint64_t> Slaves(Connection& connection) const override {
     return ReadIds(connection,
                    "SELECT id FROM performance_schema.processlist WHERE command IN ('Binlog Dump', 'Binlog "
