@@ -17,7 +17,6 @@
 #include "base/clock.h"
 #include "idgen/object_id.h"
 #include "tests/support/eventually.h"
-#include "tests/support/many_locks.h"
 
 /// The states of a dataset in a migration, on either side: what each refuses, how a target is filled and then
 /// serves, and who may change anything.

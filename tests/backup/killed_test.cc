@@ -18,7 +18,6 @@
 #include "tests/backup/fake_store.h"
 #include "tests/backup/units_of.h"
 #include "tests/support/eventually.h"
-#include "tests/support/many_locks.h"
 #include "tests/support/processes.h"
 
 /// kill -9 at each named step: nothing that was complete is lost, nothing incomplete is listed, and the next

@@ -13,7 +13,6 @@
 #include "backends/rocksdb/backend.h"
 #include "backends/rocksdb/engine/data_dir.h"
 #include "tests/support/eventually.h"
-#include "tests/support/many_locks.h"
 #include "tests/support/random.h"
 
 namespace kvstore::testing {
