@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backend_api/migrations.h"
+#include "base/mutex.h"
 #include "client/verb_request.h"
 #include "kvstore/v1/kvstore.grpc.pb.h"
 #include "tests/server/server_fixture.h"
@@ -20,10 +21,18 @@ namespace {
 class NotedMigrations : public Migrations {
  public:
   absl::StatusOr<Json> Command(const Json& command) override {
-    commands.push_back(command);
+    const MutexLock lock(mutex_);
+    commands_.push_back(command);
     return Json{{"phase", "noted"}};
   }
-  std::vector<Json> commands;
+  std::vector<Json> Commands() const {
+    const MutexLock lock(mutex_);
+    return commands_;
+  }
+
+ private:
+  mutable Mutex mutex_;
+  std::vector<Json> commands_ ABSL_GUARDED_BY(mutex_);
 };
 
 class MigrateCommandTest : public ::testing::Test {
@@ -32,11 +41,12 @@ class MigrateCommandTest : public ::testing::Test {
   Json Send(const v1::MigrateRequest& request) {
     grpc::ClientContext context;
     v1::MigrateResponse response;
-    const size_t before = migrations_.commands.size();
+    const size_t before = migrations_.Commands().size();
     const grpc::Status status = Stub(served_.address())->Migrate(&context, request, &response);
     if (!status.ok()) return status.error_message();
-    EXPECT_EQ(migrations_.commands.size(), before + 1);
-    return migrations_.commands.back();
+    const std::vector<Json> commands = migrations_.Commands();
+    EXPECT_EQ(commands.size(), before + 1);
+    return commands.back();
   }
 
   NotedMigrations migrations_;
