@@ -122,6 +122,7 @@ absl::Status ShardMapWatcher::AdoptText(const std::string& text) {
     if (refused_text_ == text) return map.status();
     refused_text_ = text;
     ++stats_.refused;
+    // Under the same lock as the count, so that nobody sees one without the other.
     stats_.problem = map.status();
     spdlog::error("{}: refused, {}: {}", source_->name(),
                   current != nullptr ? "the last good map stays in force" : "and there is none in force",

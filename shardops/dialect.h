@@ -37,8 +37,8 @@ class Dialect {
   virtual uint64_t ReadSize(mysql::Connection& connection) const = 0;
   /// The IDs of all connections of clients but this one.
   virtual std::vector<uint64_t> Clients(mysql::Connection& connection) const = 0;
-  /// The IDs of those that run a statement which is no SELECT. Once the host has stopped taking writes, those
-  /// are the clients that have yet to be told that theirs was committed.
+  /// The IDs of the connections of clients, without this one, that run a statement which is no SELECT. Once
+  /// the host takes no more writes, these have yet to be told that theirs was committed, or refused.
   virtual std::vector<uint64_t> WritingClients(mysql::Connection& connection) const = 0;
   /// The IDs of the connections by which slaves get the binary log.
   virtual std::vector<uint64_t> Slaves(mysql::Connection& connection) const = 0;

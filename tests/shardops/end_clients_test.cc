@@ -1,6 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "shardops/host.h"
@@ -51,14 +54,18 @@ TEST_F(EndClientsTest, OneThatIsAboutToBeAnsweredIsAnswered) {
     EXPECT_OK(Run(other, "DO RELEASE_LOCK('processor')"));
   });
   EXPECT_OK(EndDuring("DO GET_LOCK('processor', 1000)"));
+  SetFailPointHook(nullptr);
 }
 
 TEST_F(EndClientsTest, NobodyIsWaitedForWithoutAnEnd) { EXPECT_FALSE(EndDuring("DO SLEEP(1000)").ok()); }
 
 TEST_F(EndClientsTest, ReadsAreNotWaitedFor) {
-  bool waited = false;
-  SetFailPointHook([&](std::string_view name) { waited = waited || name == "clients.awaited"; });
+  std::atomic<bool> waited = false;
+  SetFailPointHook([&](std::string_view name) {
+    if (name == "clients.awaited") waited = true;
+  });
   EXPECT_FALSE(EndDuring("SELECT SLEEP(1000)").ok());
+  SetFailPointHook(nullptr);
   EXPECT_FALSE(waited);
 }
 

@@ -41,7 +41,7 @@ class PromoteTest : public ::testing::Test {
     // A slave of MySQL that flushes its logs for each transaction, as it does unless it is told not to,
     // applies less than four clients write.
     for (MariaDbServer* const server : {&pair_.a(), &pair_.b()}) {
-      server->Run("SET GLOBAL sync_binlog = 0, innodb_flush_log_at_trx_commit = 2");
+      server->Run("SET GLOBAL sync_binlog = 0");
     }
   }
   ~PromoteTest() override { SetFailPointHook(nullptr); }
