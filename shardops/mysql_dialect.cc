@@ -98,6 +98,9 @@ class OfMySql final : public Dialect {
       if (const std::string lag = rows.Named("Seconds_Behind_Source"); !lag.empty()) {
         following.lag_s = std::stoull(lag);
       }
+      if (const uint64_t attempts = std::stoull(rows.Named("Source_Retry_Count")); attempts > 0) {
+        following.gives_up_s = attempts * std::stoull(rows.Named("Connect_Retry"));
+      }
       // The set of what was received lacks what arrived before the relay log was begun anew. What is applied
       // has arrived.
       following.received =

@@ -27,6 +27,8 @@ namespace {
 constexpr int64_t kMaxSkewMs = 1000;
 /// Above this lag a slave is reported.
 constexpr uint64_t kMaxLagS = 10;
+/// A slave that tries to reach a master that is gone for less than this is reported.
+constexpr uint64_t kPatienceS = 86'400;
 /// From this many slow statements on a host is reported: one or two may be a dump, or a table that is
 /// altered.
 constexpr uint64_t kManySlow = 4;
@@ -166,6 +168,13 @@ void FindSlaveProblems(HostReport& report) {
     say(fmt::format(
         "does not apply what comes from its master{}",
         following.error.empty() ? fmt::format(": {} there", WordsOf(state.engine).start_applying) : ""));
+  }
+  if (following.gives_up_s && *following.gives_up_s < kPatienceS) {
+    say(fmt::format(
+        "ends its replication when its master has been away for {} s, and can take its place no longer then: "
+        "STOP REPLICA IO_THREAD FOR CHANNEL ''; CHANGE REPLICATION SOURCE TO SOURCE_RETRY_COUNT = 4294967295 "
+        "FOR CHANNEL ''; START REPLICA IO_THREAD FOR CHANNEL '' there",
+        *following.gives_up_s));
   }
   if (following.lag_s.value_or(0) > kMaxLagS) say(fmt::format("is {} s behind", *following.lag_s));
 }

@@ -27,9 +27,11 @@ bool IsStatement(const std::string& text) {
 /// Returns the statements that a text names: each as far as it does not depend on the host.
 std::vector<std::string> StatementsIn(const std::string& text) {
   static const std::regex kStatement(
-      "\\b(?:(?:STOP|START|RESET) (?:ALL )?SLAVES?(?: (?:ALL|SQL_THREAD|IO_THREAD))?|SET GLOBAL [a-z_]+|"
+      "\\b(?:(?:STOP|START|RESET) (?:ALL )?(?:SLAVES?|REPLICA)(?: (?:ALL|SQL_THREAD|IO_THREAD))?|SET GLOBAL "
+      "[a-z_]+|"
       "SHOW (?:FULL )?PROCESSLIST|KILL(?= [{0-9])|(?:RENAME|DROP|ALTER|CREATE|OPTIMIZE|TRUNCATE|LOCK) "
-      "(?:TABLES?|DATABASE|USER|TRIGGER)|UNLOCK TABLES|CHANGE MASTER|(?:DELETE FROM|INSERT INTO|UPDATE) "
+      "(?:TABLES?|DATABASE|USER|TRIGGER)|UNLOCK TABLES|CHANGE (?:MASTER|REPLICATION SOURCE)|(?:DELETE "
+      "FROM|INSERT INTO|UPDATE) "
       "[`{]|GRANT (?!OPTION)[A-Z]+|with SQL)");
   std::vector<std::string> statements;
   if (IsStatement(text)) return statements;

@@ -57,7 +57,7 @@ void OperatedFleet::Stop(Orchestrator& process) {
 
 bool OperatedFleet::IsInspected() {
   const auto note = shardops::NoteOrEmpty(pair_.fleet(), pair_.Master());
-  return note.contains("at_slave") && note["at_slave"].is_object();
+  return note.contains("at_slave") && note["at_slave"].is_object() && note.value("semi_sync", false);
 }
 
 void OperatedFleet::StartTwo(const operate::OperateOptions& options, bool dry_run) {

@@ -6,7 +6,8 @@
 Each host of the fleet, each process of kv operate and the clients have a network namespace of their own, so that any of
 them can be cut off from any other, in one direction or both. Clients read and write all the time, and at the end there
 must be an order that explains all that they were told. Needs root, iproute2, MariaDB and ZooKeeper; ends with 77 where
-it may not make network namespaces. CASEs are the functions below that begin with "case_", without that.
+it may not make network namespaces. With KV_TEST_MYSQL, the folder that demo/mysql-root makes, the servers are MySQL's.
+CASEs are the functions below that begin with "case_", without that.
 """
 import contextlib
 import json
@@ -23,6 +24,8 @@ NETWORK = "10.231.7."
 ZOOKEEPER = NETWORK + "2"
 CLIENTS = NETWORK + "3"
 OPERATORS = [NETWORK + str(n) for n in (4, 5, 6)]
+MYSQL = os.environ.get("KV_TEST_MYSQL")
+SHOW_FOLLOWING = "SHOW REPLICA STATUS" if MYSQL else "SHOW SLAVE STATUS"
 # What nothing must happen within: three times what it takes to find out that a master is dead.
 QUIET_S = 15
 
@@ -135,22 +138,43 @@ class Fleet:
     def start_server(self, pair, letter, new=False):
         name = f"{pair}{letter}"
         home = self.folder / name
+        address = host_address(pair, letter)
+        place = ["--user=root", f"--datadir={home}/data", f"--tmpdir={home}/tmp", f"--socket={home}/socket", "--port=3306",
+                 f"--bind-address={address}", "--skip-name-resolve", f"--server-id={10 + 2 * pair + 'AB'.index(letter)}",
+                 "--sync-binlog=1", "--max-allowed-packet=64M", "--log-bin-trust-function-creators=1"]
         if new:
             (home / "tmp").mkdir(parents=True)
+        if MYSQL:
+            self._start_mysql(name, address, place, new)
+        else:
+            self._start_mariadb(name, address, [*place, f"--gtid-domain-id={pair + 1}"], new)
+        await_that(f"{name} answers", lambda: self.sql(pair, letter, "SELECT 1") == "1")
+
+    def _start_mysql(self, name, address, place, new):
+        program = f"{MYSQL}/kvstore-mysqld"
+        if new:
+            subprocess.run([program, "--user=root", "--initialize-insecure", "--innodb-redo-log-capacity=32M",
+                            f"--datadir={self.folder / name}/data"], check=True, capture_output=True)
+        self.run(name, address,
+                 [program, *place, "--log-bin=binlog", "--gtid-mode=ON", "--enforce-gtid-consistency=ON",
+                  "--relay-log-recovery=ON", "--super-read-only=ON",
+                  "--plugin-load-add=semisync_source.so;semisync_replica.so;mysql_clone.so",
+                  "--rpl-semi-sync-replica-enabled=1", "--rpl-semi-sync-source-timeout=4000000",
+                  "--replica-net-timeout=4", "--innodb-buffer-pool-size=64M", "--innodb-redo-log-capacity=32M",
+                  "--mysqlx=OFF"])
+
+    def _start_mariadb(self, name, address, place, new):
+        home = self.folder / name
+        if new:
             subprocess.run(["mariadb-install-db", "--no-defaults", "--force", f"--datadir={home}/data", "--user=root",
                             "--auth-root-authentication-method=normal", "--skip-test-db"], check=True,
                            capture_output=True, env={**os.environ, "TMPDIR": str(home / "tmp")})
-        address = host_address(pair, letter)
         self.run(name, address,
-                 ["mariadbd", "--no-defaults", "--user=root", f"--datadir={home}/data", f"--tmpdir={home}/tmp",
-                  f"--socket={home}/socket", "--port=3306", f"--bind-address={address}", "--skip-name-resolve",
-                  f"--server-id={10 + 2 * pair + 'AB'.index(letter)}", f"--gtid-domain-id={pair + 1}", "--log-bin",
-                  "--gtid-strict-mode=1", "--log-slave-updates", "--sync-binlog=1", "--read-only=1",
-                  "--init-rpl-role=SLAVE", "--rpl-semi-sync-slave-enabled=1",
+                 ["mariadbd", "--no-defaults", *place, "--log-bin", "--gtid-strict-mode=1", "--log-slave-updates",
+                  "--read-only=1", "--init-rpl-role=SLAVE", "--rpl-semi-sync-slave-enabled=1",
                   "--rpl-semi-sync-master-timeout=4000000", "--rpl-semi-sync-master-wait-point=AFTER_SYNC",
-                  "--slave-net-timeout=4", "--max-allowed-packet=64M", "--innodb-buffer-pool-size=24M",
-                  "--innodb-log-file-size=8M", "--performance-schema=0", "--log-bin-trust-function-creators=1"])
-        await_that(f"{name} answers", lambda: self.sql(pair, letter, "SELECT 1") == "1")
+                  "--slave-net-timeout=4", "--innodb-buffer-pool-size=24M", "--innodb-log-file-size=8M",
+                  "--performance-schema=0"])
 
     def sql(self, pair, letter, text):
         """Runs SQL by the socket, which no cut reaches. Returns None if the server does not answer."""
@@ -161,15 +185,25 @@ class Fleet:
 
     def _replicate(self, pair):
         a, b = "AB"
+        if MYSQL:
+            self.must(pair, a, "SET GLOBAL super_read_only=0")  # it holds for administrators, too
         for user, rights in (("repl", "REPLICATION SLAVE ON *.*"), ("operator", "ALL ON *.*"),
                              ("kvstore", "ALL ON `db%`.*"), ("kvstore", "ALL ON `mod%`.*")):
             self.must(pair, a, f"CREATE USER IF NOT EXISTS {user}@'{NETWORK}%' IDENTIFIED BY '{user}'; "
                                f"GRANT {rights} TO {user}@'{NETWORK}%'")
-        self.must(pair, b, f"CHANGE MASTER TO master_host='{host_address(pair, a)}', master_user='repl', "
-                           "master_password='repl', master_use_gtid=slave_pos, master_connect_retry=1; START SLAVE")
-        self.must(pair, a, "SET GLOBAL rpl_semi_sync_slave_enabled=OFF, rpl_semi_sync_master_enabled=ON")
-        await_that(f"pair {pair} replicates",
-                   lambda: (self.sql(pair, a, "SHOW STATUS LIKE 'Rpl_semi_sync_master_clients'") or "").endswith("\t1"))
+        if MYSQL:
+            self.must(pair, a, f"GRANT BACKUP_ADMIN ON *.* TO repl@'{NETWORK}%'")
+            self.must(pair, b, f"CHANGE REPLICATION SOURCE TO source_host='{host_address(pair, a)}', source_user='repl', "
+                               "source_password='repl', source_auto_position=1, get_source_public_key=1, "
+                               "source_connect_retry=1, source_retry_count=4294967295, source_heartbeat_period=2; "
+                               "START REPLICA")
+            self.must(pair, a, "SET GLOBAL rpl_semi_sync_replica_enabled=OFF, rpl_semi_sync_source_enabled=ON")
+        else:
+            self.must(pair, b, f"CHANGE MASTER TO master_host='{host_address(pair, a)}', master_user='repl', "
+                               "master_password='repl', master_use_gtid=slave_pos, master_connect_retry=1; START SLAVE")
+            self.must(pair, a, "SET GLOBAL rpl_semi_sync_slave_enabled=OFF, rpl_semi_sync_master_enabled=ON")
+        clients = f"SHOW STATUS LIKE 'Rpl_semi_sync_{'source' if MYSQL else 'master'}_clients'"
+        await_that(f"pair {pair} replicates", lambda: (self.sql(pair, a, clients) or "").endswith("\t1"))
         self.must(pair, a, "SET GLOBAL read_only=0")
 
     def must(self, pair, letter, text):
@@ -256,6 +290,8 @@ class Fleet:
 
     def hears(self, pair):
         """Whether B receives from A."""
+        if MYSQL:
+            return self.sql(pair, "B", "SELECT service_state FROM performance_schema.replication_connection_status") == "ON"
         waiting = ("SELECT COUNT(*) FROM information_schema.processlist WHERE command = 'Slave_IO' AND "
                    "state LIKE 'Waiting for master to send event%'")
         return self.sql(pair, "B", waiting) == "1"
@@ -288,7 +324,7 @@ def case_killed(fleet, pair):
     fleet.await_replaced(pair, since)
     fleet.start_server(pair, "A")
     # Unless it has a last transaction that its slave never got, which a person is told.
-    await_that("it follows, or a person is told", lambda: fleet.sql(pair, "A", "SHOW SLAVE STATUS") or any(
+    await_that("it follows, or a person is told", lambda: fleet.sql(pair, "A", SHOW_FOLLOWING) or any(
         host_address(pair, "A") in event["subject"] for event in fleet.events("alarm")))
 
 

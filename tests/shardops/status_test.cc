@@ -81,6 +81,28 @@ TEST_F(StatusTest, TroublesAreNamedWithWhatToDo) {
   Finds("kv shards promote " + pair_.host_b().ToString() + " --emergency");
 }
 
+/// As by the defaults of MySQL 9: after ten minutes its slave would no longer count as semi-synchronous, so
+/// that nobody knew what it lacks.
+TEST_F(StatusTest, ASlaveThatGivesItsMasterUpIsNamedWithWhatToDo) {
+  if (!OnMySql()) GTEST_SKIP() << "needs MySQL servers: ./dev test --mysql9";
+  pair_.b().Run(
+      "STOP REPLICA IO_THREAD; CHANGE REPLICATION SOURCE TO SOURCE_CONNECT_RETRY = 60, SOURCE_RETRY_COUNT = "
+      "10; "
+      "START REPLICA IO_THREAD");
+  const std::string problem = "ends its replication when its master has been away for 600 s";
+  Finds(problem);
+  const auto found = Found();
+  const auto named = std::find_if(found.begin(), found.end(), [&](const std::string& one) {
+    return one.find(problem) != std::string::npos;
+  });
+  ASSERT_NE(named, found.end());
+  const size_t begin = named->find("STOP REPLICA");
+  const size_t end = named->find(" there", begin);
+  ASSERT_NE(end, std::string::npos) << *named;
+  pair_.b().Run(named->substr(begin, end - begin));
+  IsWell();
+}
+
 TEST_F(StatusTest, AMasterThatTheMapMistypedIsNotReplaced) {
   auto& zookeeper = pair_.fleet().zookeeper;
   const Host nobody{.name = "127.0.0.1", .port = 1};
