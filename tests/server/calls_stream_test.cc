@@ -353,23 +353,28 @@ TEST_F(CallsStreamTest, DrainingLosesNoWriteThatWasAnswered) {
   constexpr int kThreads = 8;
   const auto client = served_->Client({.deadline_ms = 500});
   std::array<std::atomic<int>, kThreads> done{};
+  std::atomic<bool> drains{false};
   std::atomic<int> failures{0};
   const auto key = [](int t, int i) { return std::to_string(t) + "/" + std::to_string(i); };
   std::vector<std::thread> writers;
   for (int t = 0; t < kThreads; ++t) {
     writers.emplace_back([&, t] {
-      for (int i = 0;; ++i) {
+      while (true) {
         const CellWrite cell{"c", "v", 1};
-        const absl::Status status = client->PutRow("rows", key(t, i), {&cell, 1}, {}).status();
-        if (!status.ok()) {
-          if (!absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status)) ++failures;
-          return;
+        const absl::Status status = client->PutRow("rows", key(t, done[t]), {&cell, 1}, {}).status();
+        if (status.ok()) {
+          ++done[t];
+          continue;
         }
-        ++done[t];
+        // On a busy machine a deadline may pass at any time.
+        if (absl::IsDeadlineExceeded(status) && !drains) continue;
+        if (!absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status)) ++failures;
+        return;
       }
     });
   }
-  for (const auto& count : done) ASSERT_TRUE(Eventually([&] { return count > 100; }));
+  for (const auto& count : done) EXPECT_TRUE(Eventually([&] { return count > 100; }));
+  drains = true;
   served_->server().Drain();
   for (std::thread& writer : writers) writer.join();
   EXPECT_EQ(failures, 0);

@@ -188,11 +188,14 @@ TEST_F(ServerTest, BeyondItsLimitTheServerTurnsCallsAwayAndTheClientComesBack) {
   auto stream = stub->ScanRows(context.get(), request);
   v1::ScanRowsResponse message;
   ASSERT_TRUE(stream->Read(&message));
-  {
+  // If its deadline passes while it tries once more, the client says that.
+  EXPECT_TRUE(Eventually([&] {
     const CallScope scope(std::chrono::milliseconds(200));
-    EXPECT_THAT(store_->GetRow("rows", "r", {}),
-                FailsWith(absl::StatusCode::kResourceExhausted, "too many calls"));
-  }
+    const absl::Status status = store_->GetRow("rows", "r", {}).status();
+    EXPECT_FALSE(status.ok());
+    return absl::IsResourceExhausted(status) &&
+           status.message().find("too many calls") != absl::string_view::npos;
+  }));
   // The operator who is paged for it can see it.
   EXPECT_GT(served_->Metric("kvstore_calls_refused_total"), 0);
   std::thread frees([&] {
@@ -284,6 +287,7 @@ TEST_F(ServerTest, HalfOpenConnectionsHarmNobody) {
 TEST_F(ServerTest, DrainingEndsWhatIsOpenAndTurnsAwayWhatIsNew) {
   Serve();
   std::atomic<bool> stop{false};
+  std::atomic<bool> drains{false};
   std::atomic<int> failures{0};
   std::array<std::atomic<int>, 4> done{};
   const auto key = [](int t, int i) { return std::to_string(t) + "/" + std::to_string(i); };
@@ -291,16 +295,22 @@ TEST_F(ServerTest, DrainingEndsWhatIsOpenAndTurnsAwayWhatIsNew) {
   for (int t = 0; t < 4; ++t) {
     writers.emplace_back([&, t] {
       const auto mine = served_->Client({.deadline_ms = 500});
-      for (int i = 0; !stop; ++i) {
+      while (!stop) {
         // A call that has begun is ended; for any other the client is told that it had not begun.
-        const absl::Status status = PutCell(*mine, key(t, i), "v");
-        if (status.ok()) ++done[t];
-        if (!status.ok() && !absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status)) ++failures;
-        if (!status.ok()) return;
+        const absl::Status status = PutCell(*mine, key(t, done[t]), "v");
+        if (status.ok()) {
+          ++done[t];
+          continue;
+        }
+        // On a busy machine a deadline may pass at any time.
+        if (absl::IsDeadlineExceeded(status) && !drains) continue;
+        if (!absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status)) ++failures;
+        return;
       }
     });
   }
-  for (const auto& count : done) ASSERT_TRUE(Eventually([&] { return count > 10; }));
+  for (const auto& count : done) EXPECT_TRUE(Eventually([&] { return count > 10; }));
+  drains = true;
   served_->server().Drain();
   stop = true;
   {
