@@ -41,10 +41,10 @@ struct Following {
   /// throws away what was received and not applied, and fetches it again.
   uint64_t thread = 0;
   std::optional<uint64_t> lag_s;  ///< None while one of the threads does not run.
-  /// How long the IO thread tries to reach a master that is gone before it ends; none where that is not known,
-  /// or without a limit.
+  /// How long the IO thread tries to reach a master that is gone before it ends; none where that is not
+  /// known, or without a limit.
   std::optional<uint64_t> gives_up_s;
-  std::string error;              ///< The last error of either thread; empty if there was none.
+  std::string error;  ///< The last error of either thread; empty if there was none.
 };
 
 /// A master whose commits wait for the slave for this long, or longer, is taken for one that never
