@@ -3,6 +3,7 @@
 #include "kvstore_api/connect.h"
 #include "tests/server/served.h"
 #include "tests/support/certificates.h"
+#include "tests/support/eventually.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/tcp_proxy.h"
 #include "tests/support/temp_dir.h"
@@ -34,19 +35,21 @@ TEST_F(SlowNetworkTest, ATlsHandshakeMayTakeSeveralWaysThereAndBack) {
 }
 
 TEST_F(SlowNetworkTest, WhatMayBeWrongWithATlsConnectionIsSaid) {
-  const Served served(options_);
-  const auto list = [&](const ConnectOptions& options) {
-    return served.Client(options)->ListDatasets().status();
+  // On a busy machine a handshake may take longer than the deadline, which is what the client says then.
+  const auto says = [](const Served& served, ConnectOptions options, const std::string& text) {
+    options.deadline_ms = 500;
+    return Eventually([&] {
+      const absl::Status status = served.Client(options)->ListDatasets().status();
+      EXPECT_FALSE(status.ok());
+      return absl::IsUnavailable(status) && std::string(status.message()).find(text) != std::string::npos;
+    });
   };
-  const auto code = absl::StatusCode::kUnavailable;
-  EXPECT_THAT(
-      list({.tls = ClientTls{.ca = authority_.file(), .server_name = "other.example"}, .deadline_ms = 500}),
-      FailsWith(code, "other.example is not in peer certificate"));
-  EXPECT_THAT(list({.deadline_ms = 500}), FailsWith(code, "does it speak TLS only?"));
+  const Served served(options_);
+  EXPECT_TRUE(says(served, {.tls = ClientTls{.ca = authority_.file(), .server_name = "other.example"}},
+                   "other.example is not in peer certificate"));
+  EXPECT_TRUE(says(served, {}, "does it speak TLS only?"));
   const Served plain;
-  EXPECT_THAT(
-      plain.Client({.tls = ClientTls{.ca = authority_.file()}, .deadline_ms = 500})->ListDatasets().status(),
-      FailsWith(code, "does it speak TLS"));
+  EXPECT_TRUE(says(plain, {.tls = ClientTls{.ca = authority_.file()}}, "does it speak TLS"));
 }
 
 }  // namespace

@@ -186,8 +186,8 @@ def test_certificates(kv, folder):
             with connect(server.address, **options) as store:
                 try:
                     raise AssertionError(f"{options}: {store.list_datasets(timeout_s=1)}")
-                except kvstore.Unavailable:
-                    pass
+                except (kvstore.Unavailable, kvstore.DeadlineExceeded):
+                    pass  # on a busy machine a handshake may take longer than the deadline
 
 
 def main(kv, folder):
