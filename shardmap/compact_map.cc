@@ -49,17 +49,66 @@ absl::StatusOr<std::string> Inflate(std::string_view packed) {
   return text;
 }
 
-/// Parses an object of lists; whatever is nested deeper is dropped while it is read.
+/// Reads an object of lists. Whatever is no list, or is nested deeper, is dropped while it is read. Not by a
+/// callback of the library's, which would look for what was dropped among all before it in the list.
+class ListReader : public nlohmann::json_sax<PackedJson> {
+ public:
+  /// The object; null if the text is none.
+  PackedJson Take() && { return std::move(lists_); }
+
+  bool null() override { return Keep(nullptr); }
+  bool boolean(bool value) override { return Keep(value); }
+  bool number_integer(number_integer_t value) override { return Keep(value); }
+  bool number_unsigned(number_unsigned_t value) override { return Keep(value); }
+  bool number_float(number_float_t value, const string_t&) override { return Keep(value); }
+  bool string(string_t& value) override { return Keep(std::move(value)); }
+  bool binary(binary_t& value) override { return Keep(std::move(value)); }
+  bool key(string_t& name) override {
+    if (depth_ == 1) name_ = std::move(name);
+    return true;
+  }
+  bool start_object(size_t) override {
+    if (depth_ == 0) lists_ = PackedJson::object();
+    ++depth_;
+    return true;
+  }
+  bool start_array(size_t) override {
+    if (depth_ == 0) return false;
+    if (depth_ == 1) list_ = &(lists_[name_] = PackedJson::array());
+    ++depth_;
+    return true;
+  }
+  bool end_object() override { return Close(); }
+  bool end_array() override { return Close(); }
+  bool parse_error(size_t, const std::string&, const nlohmann::detail::exception&) override {
+    lists_ = nullptr;
+    return false;
+  }
+
+ private:
+  bool Close() {
+    if (--depth_ == 1) list_ = nullptr;
+    return true;
+  }
+  template <typename Value>
+  bool Keep(Value&& value) {
+    if (depth_ == 2 && list_ != nullptr) list_->push_back(std::forward<Value>(value));
+    return true;
+  }
+
+  PackedJson lists_;
+  std::string name_;
+  size_t depth_ = 0;
+  PackedJson* list_ = nullptr;  // the list that is open
+};
+
 absl::StatusOr<PackedJson> ParseLists(const std::string& text) {
-  const auto shallow = [](int depth, PackedJson::parse_event_t event, PackedJson&) {
-    const bool opens =
-        event == PackedJson::parse_event_t::object_start || event == PackedJson::parse_event_t::array_start;
-    return !opens || depth < 2;
-  };
-  PackedJson json = PackedJson::parse(text, shallow, /*allow_exceptions=*/false);
+  ListReader reader;
+  PackedJson::sax_parse(text, &reader);
+  PackedJson json = std::move(reader).Take();
   if (!json.is_object()) return BadPack("is not a JSON object");
   for (const char* const name : {"hosts", "masters", "slaves", "gaps", "lengths", "pairs"}) {
-    if (!json.contains(name) || !json[name].is_array()) return BadPack("{}: must be a list", name);
+    if (!json.contains(name)) return BadPack("{}: must be a list", name);
   }
   return json;
 }

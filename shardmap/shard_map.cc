@@ -14,7 +14,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int kMaxDepth = 8;  // a valid map nests 3 deep
+constexpr size_t kMaxDepth = 8;                          // a valid map nests 3 deep
+constexpr size_t kMaxEntries = ShardMap::kMaxShard + 1;  // each has a shard of its own at least
 
 /// The fields of the only entry of a map in the compact form. Programs that do not know the form name the
 /// first one, in the order of bytes, in their error; so it is a message.
@@ -32,32 +33,65 @@ absl::Status Invalid(fmt::format_string<Args...> format, Args&&... args) {
   return absl::InvalidArgumentError("shard map: " + fmt::format(format, std::forward<Args>(args)...));
 }
 
-/// Parses JSON, and refuses an object that has a field twice, which the library would accept, and deep
-/// nesting.
-absl::StatusOr<Json> ParseStrictly(std::string_view text) {
-  std::vector<std::set<std::string>> open;  // the fields of the objects that are open
-  std::string twice;
-  bool deep = false;
-  const auto check = [&](int depth, Json::parse_event_t event, Json& parsed) {
-    if (depth > kMaxDepth) deep = true;
-    if (event == Json::parse_event_t::object_start) open.emplace_back();
-    if (event == Json::parse_event_t::object_end) open.pop_back();
-    if (event == Json::parse_event_t::key && !open.back().insert(parsed.get<std::string>()).second) {
-      twice = parsed.get<std::string>();
-    }
-    return true;
-  };
-  Json json;
-  try {
-    json = Json::parse(text, check);
-  } catch (const Json::exception& error) {
+/// Reads a text without making values of it, and stops at the first thing that no map has: no JSON, an object
+/// that has a field twice, which the library would accept, deep nesting, or too many entries.
+class Checker : public nlohmann::json_sax<Json> {
+ public:
+  /// What is wrong; OK if nothing is.
+  absl::Status Take() && { return std::move(found_); }
+
+  bool null() override { return Value(); }
+  bool boolean(bool) override { return Value(); }
+  bool number_integer(number_integer_t) override { return Value(); }
+  bool number_unsigned(number_unsigned_t) override { return Value(); }
+  bool number_float(number_float_t, const string_t&) override { return Value(); }
+  bool string(string_t&) override { return Value(); }
+  bool binary(binary_t&) override { return Value(); }
+  bool key(string_t& name) override {
+    return open_.back().insert(name).second || Fail(Invalid("the field '{}' is given twice", name));
+  }
+  bool start_object(size_t) override { return Open(); }
+  bool end_object() override { return Close(); }
+  bool start_array(size_t) override { return Open(); }
+  bool end_array() override { return Close(); }
+  bool parse_error(size_t, const std::string&, const nlohmann::detail::exception& error) override {
     std::string_view what = error.what();
     if (const size_t end = what.find("] "); end != std::string_view::npos) what.remove_prefix(end + 2);
-    return Invalid("not JSON: {}", what);
+    return Fail(Invalid("not JSON: {}", what));
   }
-  if (!twice.empty()) return Invalid("the field '{}' is given twice", twice);
-  if (deep) return Invalid("nests more than {} deep", kMaxDepth);
-  return json;
+
+ private:
+  bool Fail(absl::Status status) {
+    found_ = std::move(status);
+    return false;
+  }
+  bool Open() {
+    if (!Value()) return false;
+    open_.emplace_back();
+    return open_.size() <= kMaxDepth || Fail(Invalid("nests more than {} deep", kMaxDepth));
+  }
+  bool Close() {
+    open_.pop_back();
+    return true;
+  }
+  /// A value begins.
+  bool Value() {
+    if (open_.size() != 1) return true;
+    return ++entries_ <= kMaxEntries || Fail(Invalid("more than {} entries", kMaxEntries));
+  }
+
+  std::vector<std::set<std::string>> open_;  // the fields so far of what is open; an array has none
+  size_t entries_ = 0;
+  absl::Status found_;
+};
+
+/// Parses JSON that the checker accepts. Not with a callback of the library's: after each object that looks
+/// for values to drop among all before it in its array, so that a text of a few MiB would take hours.
+absl::StatusOr<Json> ParseStrictly(std::string_view text) {
+  Checker checker;
+  Json::sax_parse(text, &checker);
+  if (absl::Status status = std::move(checker).Take(); !status.ok()) return status;
+  return Json::parse(text);
 }
 
 absl::StatusOr<Host> ReadHost(const Json& entry, size_t index, const char* field) {

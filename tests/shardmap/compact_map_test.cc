@@ -126,6 +126,11 @@ TEST(CompactMap, HostileBytesAreRefusedAndSayWhy) {
     text.replace(text.find(from), from.size(), to);
     return Pack(text);
   };
+  // What is dropped takes no longer the more there is in its list.
+  std::string many = R"({"gaps":[)";
+  for (int i = 0; i < 1'000'000; ++i) many += "1,";
+  for (int i = 0; i < 1'500'000; ++i) many += "{},";
+  many += "1]}";
   std::string cut = Pack(good);
   cut.resize(cut.size() / 8 * 4);
   const std::vector<std::pair<std::string, std::string>> bad = {
@@ -137,6 +142,7 @@ TEST(CompactMap, HostileBytesAreRefusedAndSayWhy) {
       {Pack("[]"), "is not a JSON object"},
       {Pack(std::string(1'000'000, '[')), "is not a JSON object"},
       {Pack("{}"), "hosts: must be a list"},
+      {Pack(many), "hosts: must be a list"},
       {with("[9]", "7"), "gaps: must be a list"},
       {with("\"b\"", "[[[]]]"), "entry 0: has host 1, and there are 1 hosts"},  // what nests is dropped
       {with("\"a\"", "\"a b\""), "hosts: entry 0: host: 'a b' is not a host name"},

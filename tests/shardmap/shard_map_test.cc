@@ -47,6 +47,13 @@ TEST(ShardMap, HoldsTheExtremes) {
   EXPECT_OK(ShardMap::Parse(R"([{"range":[7,7],"master":"10.0.0.1","slave":"db-1.internal_net"}])"));
 }
 
+std::string Repeated(std::string_view text, size_t times) {
+  std::string all;
+  all.reserve(text.size() * times);
+  for (size_t i = 0; i < times; ++i) all += text;
+  return all;
+}
+
 TEST(ShardMap, RefusesBadMapsAndSaysWhichEntryAndWhy) {
   const std::string good = R"({"range":[0,511],"master":"A","slave":"B"})";
   const auto second = [&good](const std::string& entry) { return "[" + good + "," + entry + "]"; };
@@ -89,6 +96,9 @@ TEST(ShardMap, RefusesBadMapsAndSaysWhichEntryAndWhy) {
       {second(R"({"range":[512,600],"master":"A","master":"C","slave":"B"})"),
        "the field 'master' is given twice"},
       {std::string(600, '[') + std::string(600, ']'), "nests more than"},
+      {"[" + Repeated("{},", 65'536) + "{}]", "more than 65536 entries"},
+      // Entries that are objects take no longer the more there are before them.
+      {"[[" + Repeated("{},", 5'000'000) + "{}]]", "entry 0: must be an object, not array"},
       {std::string(ShardMap::kMaxTextBytes + 1, ' '), "the limit is 16777216"},
   };
   for (const auto& [text, message] : bad) {
