@@ -119,11 +119,7 @@ absl::Status FindFullDisks(HostAdmin& admin, std::vector<Finding>& findings) {
 absl::Status FindWritableStart(HostAdmin& admin, std::vector<Finding>& findings) {
   const auto writable = StartsWritable(admin);
   if (writable.ok() && *writable) {
-    findings.push_back(
-        {admin.host().ToString(),
-         "takes writes since it was started, and would again after its death, beside the slave that "
-         "has taken its place: set read_only = 1 in its configuration, and start it again",
-         page::kHost});
+    findings.push_back({admin.host().ToString(), WritableStart(admin.engine()), page::kHost});
   }
   return writable.status();
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <utility>
 
 #include "base/clock.h"
@@ -28,13 +29,27 @@ absl::Status Write(PairRecords& records, const Pair& pair, PairRecord record, bo
 absl::StatusOr<bool> StartsWritable(HostAdmin& admin) {
   const bool is_mariadb = admin.engine() == shardops::Engine::kMariaDb;
   return admin.WithConnection([&](mysql::Connection& connection) -> absl::StatusOr<bool> {
-    mysql::Rows rows =
-        connection.Ask(is_mariadb ? "SELECT global_value_origin <> 'SQL' AND global_value = 'OFF' FROM "
-                                    "information_schema.system_variables WHERE variable_name = 'READ_ONLY'"
-                                  : "SELECT variable_source <> 'DYNAMIC' AND @@global.read_only = 0 FROM "
-                                    "performance_schema.variables_info WHERE variable_name = 'read_only'");
+    mysql::Rows rows = connection.Ask(
+        is_mariadb ? "SELECT global_value_origin <> 'SQL' AND global_value = 'OFF' FROM "
+                     "information_schema.system_variables WHERE variable_name = 'READ_ONLY'"
+                   : "SELECT (variable_source <> 'DYNAMIC' AND @@global.read_only = 0) OR EXISTS "
+                     "(SELECT 1 FROM performance_schema.persisted_variables p WHERE "
+                     "p.variable_name LIKE '%read_only' AND p.variable_value = 'OFF' AND "
+                     "p.variable_name IN ('read_only', 'super_read_only')) FROM "
+                     "performance_schema.variables_info WHERE variable_name = 'read_only'");
     return rows.Next() && rows.Uint(1) != 0;
   });
+}
+
+std::string WritableStart(shardops::Engine engine) {
+  return fmt::format(
+      "would take writes when it is started again, after its death, beside the slave that has taken its "
+      "place: {}, "
+      "start it again, and kv shards promote it",
+      engine == shardops::Engine::kMySql
+          ? "set super_read_only = ON in its configuration (RESET PERSIST read_only and RESET PERSIST "
+            "super_read_only there remove what SET PERSIST has stored)"
+          : "set read_only = 1 in its configuration");
 }
 
 absl::StatusOr<Pair> FindPair(const shardops::Maps& maps, const Host& host) {
@@ -53,22 +68,26 @@ absl::StatusOr<Pair> FindPair(const shardops::Maps& maps, const Host& host) {
 
 absl::Status SwitchOn(shardops::FleetOperator& fleet, PairRecords& records, const Pair& pair) {
   std::string problems;
+  const auto add = [&](const Host& host, const std::string& problem) {
+    problems += fmt::format("\n{}: {}", host.ToString(), problem);
+  };
+  std::optional<shardops::HostState> master_state;
   for (const bool master : {true, false}) {
     const shardops::HostReport report = shardops::InspectHost(fleet, pair, master);
-    for (const std::string& problem : report.problems) {
-      problems += fmt::format("\n{}: {}", report.host.ToString(), problem);
-    }
+    for (const std::string& problem : report.problems) add(report.host, problem);
     if (!report.state) continue;
+    if (master) {
+      master_state = report.state;
+    } else if (master_state) {
+      if (const auto stray = shardops::StrayTransactions(*report.state, *master_state); !stray.empty()) {
+        add(report.host, stray);
+      }
+    }
     const auto admin = HostAdmin::Open(report.host, fleet.access);
     if (!admin.ok()) return admin.status();
     const auto writable = StartsWritable(**admin);
     if (!writable.ok()) return writable.status();
-    if (*writable) {
-      problems += fmt::format(
-          "\n{}: takes writes since it was started, and would again after its death: set "
-          "read_only = 1 in its configuration, start it again, and kv shards promote it",
-          report.host.ToString());
-    }
+    if (*writable) add(report.host, WritableStart(report.state->engine));
   }
   const std::string name = PairRecords::NameOf(pair);
   if (!problems.empty()) return Refuse(fmt::format("{}: stays off:{}", name, problems));

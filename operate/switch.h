@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "operate/pair_records.h"
@@ -15,8 +17,11 @@ absl::StatusOr<shardops::Pair> FindPair(const shardops::Maps& maps, const Host& 
 
 /// Whether a server would take writes when it is started again, as far as it can tell: it takes them, and
 /// nobody has changed that since its last start. If somebody has, its configuration is not known, and it is
-/// believed.
+/// believed, but for what SET PERSIST has stored on a MySQL server.
 absl::StatusOr<bool> StartsWritable(shardops::HostAdmin& admin);
+
+/// Returns a sentence about a host that StartsWritable, with what to do.
+std::string WritableStart(shardops::Engine engine);
 
 /// Switches a pair on. FAILED_PRECONDITION names what stands in the way: each problem of its hosts that
 /// `kv shards status` shows, such as a master that acknowledges commits without its slave; and a host that

@@ -68,6 +68,7 @@ struct HostState {
   Engine engine = Engine::kMariaDb;
   std::string version;
   uint64_t server_id = 0;
+  std::string server_uuid;  ///< Of MySQL; empty on MariaDB.
   bool read_only = false;
   bool binlog = false;
   bool log_slave_updates = false;

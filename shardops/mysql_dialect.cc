@@ -59,7 +59,7 @@ class OfMySql final : public Dialect {
           "@@gtid_mode = 'ON' AND @@enforce_gtid_consistency = 'ON', @@GLOBAL.gtid_executed, "
           "@@rpl_semi_sync_source_enabled, @@rpl_semi_sync_source_timeout, @@rpl_semi_sync_replica_enabled, "
           "@@rpl_semi_sync_source_wait_no_replica, @@log_replica_updates, "
-          "@@rpl_semi_sync_source_wait_point = 'AFTER_SYNC', @@offline_mode",
+          "@@rpl_semi_sync_source_wait_point = 'AFTER_SYNC', @@offline_mode, @@server_uuid",
           state);
       state.gtid_strict = rows.Uint(kOwnColumn) != 0;
       state.gtid = OneLine(rows.Bytes(kOwnColumn + 1));
@@ -71,6 +71,7 @@ class OfMySql final : public Dialect {
       state.log_slave_updates = rows.Uint(kOwnColumn + 6) != 0;
       state.semi_sync_hides = rows.Uint(kOwnColumn + 7) != 0;
       state.closed = rows.Uint(kOwnColumn + 8) != 0;
+      state.server_uuid = rows.Bytes(kOwnColumn + 9);
     }
     ForEachChannel(connection, [&](const std::string& name, const Rows& /*rows*/) {
       if (!name.empty()) state.channels.push_back(name);
@@ -174,9 +175,10 @@ class OfMySql final : public Dialect {
   }
 
   void StopWrites(Connection& connection, std::chrono::seconds wait) const override {
-    Rows before = connection.Ask("SELECT @@lock_wait_timeout");
+    Rows before = connection.Ask("SELECT @@lock_wait_timeout, @@global.read_only");
     before.Next();
     const uint64_t usual = before.Uint(1);
+    const bool wrote = before.Uint(2) == 0;
     const auto set_wait = [&](uint64_t seconds) {
       connection.Run(fmt::format("SET SESSION lock_wait_timeout = {}", seconds));
     };
@@ -186,6 +188,8 @@ class OfMySql final : public Dialect {
       connection.Run("SET GLOBAL super_read_only = ON");
     } catch (const sql::SQLException&) {
       set_wait(usual);
+      // The server sets read_only first, and may have waited in vain for the other one.
+      if (wrote) connection.Run("SET GLOBAL read_only = 0");
       throw;
     }
     set_wait(usual);

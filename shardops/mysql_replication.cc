@@ -31,10 +31,14 @@ void StopReplicating(Connection& connection, const std::string& channel) {
   uint64_t id = 0;
   {
     Rows rows = connection.Ask(
-        "SELECT processlist_id FROM performance_schema.threads JOIN "
-        "performance_schema.replication_applier_status_by_coordinator USING (thread_id) WHERE channel_name "
-        "= " +
-        Quoted(channel) + " AND processing_transaction <> ''");
+        fmt::format("SELECT processlist_id FROM performance_schema.threads JOIN "
+                    "performance_schema.replication_applier_status_by_coordinator USING (thread_id) WHERE "
+                    "channel_name = {0} AND processing_transaction <> '' UNION "
+                    // Without workers there is no coordinator.
+                    "SELECT processlist_id FROM performance_schema.threads JOIN "
+                    "performance_schema.replication_applier_status_by_worker USING (thread_id) WHERE "
+                    "channel_name = {0} AND worker_id = 0 AND applying_transaction <> ''",
+                    Quoted(channel)));
     if (rows.Next() && !rows.IsNull(1)) id = rows.Uint(1);
   }
   if (id != 0) {

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <utility>
 
+#include "base/fail_point.h"
 #include "shardops/map_history.h"
 #include "shardops/move_record.h"
 #include "shardops/notes.h"
@@ -13,6 +14,9 @@
 
 namespace kvstore::shardops {
 namespace {
+
+/// How often a host that is being fenced is made read-only again if it takes writes all the same.
+constexpr int kFenceAttempts = 3;
 
 /// Claims both hosts of the pair in the ledger. A promotion that only completes what the maps say already may
 /// run beside a move of shards. Returns an empty operation for a dry run.
@@ -77,16 +81,28 @@ absl::StatusOr<Promotion> Promote(FleetOperator& fleet, const Host& host, const 
 absl::StatusOr<uint64_t> Fence(FleetOperator& fleet, const Host& host) {
   auto admin = HostAdmin::Open(host, fleet.access);
   if (!admin.ok()) return admin.status();
-  const auto ended = StopClients(**admin);
-  if (!ended.ok()) return ended;
-  // Behind the fence: until then an inspection may find that it takes writes.
-  if (auto status = RecordFenced(fleet, host); !status.ok()) {
-    fleet.report(
-        fmt::format("{}: that it was fenced cannot be written down, so kv operate may open it when it is "
-                    "started again: {}",
-                    host.ToString(), std::string(status.message())));
+  uint64_t all = 0;
+  for (int attempt = 1;; ++attempt) {
+    const auto ended = StopClients(**admin);
+    if (!ended.ok()) return ended;
+    all += *ended;
+    Reached("fence.stopped");
+    // Behind the fence: until then an inspection may find that it takes writes.
+    if (auto status = RecordFenced(fleet, host); !status.ok()) {
+      fleet.report(
+          fmt::format("{}: that it was fenced cannot be written down, so kv operate may open it when it is "
+                      "started again: {}",
+                      host.ToString(), std::string(status.message())));
+      return all;
+    }
+    // A kv operate that did not know it yet may have opened it in between.
+    const auto state = (*admin)->Read();
+    if (!state.ok()) return state.status();
+    if (state->read_only) return all;
+    if (attempt == kFenceAttempts) {
+      return absl::AbortedError(host.ToString() + ": somebody makes it take writes again and again");
+    }
   }
-  return ended;
 }
 
 absl::StatusOr<uint64_t> FenceSlave(FleetOperator& fleet, const Pair& pair) {

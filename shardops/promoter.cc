@@ -11,6 +11,8 @@
 #include "shardops/gtid.h"
 #include "shardops/notes.h"
 #include "shardops/remember.h"
+#include "shardops/status.h"
+#include "shardops/stop_clients.h"
 
 namespace kvstore::shardops {
 namespace {
@@ -104,6 +106,9 @@ absl::Status Promoter::CheckSlave(const HostState& slave) const {
 }
 
 absl::Status Promoter::CheckPlanned(const HostState& master, const HostState& slave) const {
+  if (const std::string stray = StrayTransactions(slave, master); !stray.empty()) {
+    return Refuse(host().ToString() + ": " + stray);
+  }
   if (slave.following) {
     if (!slave.following->receives) {
       return Refuse(
@@ -277,6 +282,9 @@ absl::StatusOr<Promotion> Promoter::Complete() {
     return Refuse(
         fmt::format("{}: is read-only: kv shards promote {} opens it", host().ToString(), host().ToString()));
   }
+  if (is->read_only && options_.only_complete) {
+    if (auto status = CheckNotFenced(); !status.ok()) return status;
+  }
   bool follows = found->follows;
   if (NoteOrEmpty(fleet_, other()).value("promoted_from", "") == host().ToString()) {
     // An emergency promotion of the other host was given up, after it had cut that host off and recorded what
@@ -295,12 +303,31 @@ absl::StatusOr<Promotion> Promoter::Complete() {
     if (auto status = held_.Check(); !status.ok()) return status;
     if (auto status = (*master)->BecomeMaster(); !status.ok()) return status;
     if (auto status = (*master)->AllowWrites(); !status.ok()) return status;
-    ForgetFenced(fleet_, host()).IgnoreError();
+    Reached("promote.allowed");
+    if (!options_.only_complete) {
+      ForgetFenced(fleet_, host()).IgnoreError();
+    } else if (auto fenced = CheckNotFenced(); !fenced.ok()) {
+      // Somebody has fenced it at the same time, which ends connections, and was told that it takes no
+      // writes.
+      const auto admin = HostAdmin::Open(host(), fleet_.access);
+      if (!admin.ok()) return admin.status();
+      const auto stopped = StopClients(**admin);
+      return stopped.ok() ? fenced : stopped.status();
+    }
     fleet_.report(host().ToString() + " takes writes");
   }
   Reached("promote.opened");
   if (slave.ok() && found->usable) promotion.follows = Attach(**master, follows);
   return promotion;
+}
+
+absl::Status Promoter::CheckNotFenced() const {
+  const auto note = LoadNote(fleet_, host());
+  if (!note.ok()) return note.status();
+  const std::string by = FencedBy(*note);
+  if (by.empty()) return absl::OkStatus();
+  return Refuse(fmt::format("{0}: stays read-only since it was fenced by {1}: kv shards promote {0} opens it",
+                            host().ToString(), by));
 }
 
 absl::StatusOr<Promoter::OtherHost> Promoter::CheckOther(const HostState& master, const HostState* slave) {

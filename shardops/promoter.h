@@ -72,6 +72,9 @@ class Promoter {
   /// writes, or the other one has everything that this one has, and more.
   ///
   /// slave  The state of the other host; null if it does not answer.
+  /// FAILED_PRECONDITION if somebody has fenced the host that is to take writes, which kv operate is not to
+  /// undo.
+  absl::Status CheckNotFenced() const;
   absl::StatusOr<OtherHost> CheckOther(const HostState& master, const HostState* slave);
   /// Checks that the host, which has applied all that it has, has a database for each of the pair's shards;
   /// or that it lacks at most half of them, and a loss is accepted.

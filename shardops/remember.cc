@@ -50,6 +50,9 @@ Json AtSlave(const HostState& master, HostAdmin* slave, const Json& before) {
               {"alone", master.semi_sync_alone}};
     }
   }
+  // A MySQL server that is shut down while its slave is away acknowledges the commits that wait for it, and
+  // nobody could tell afterwards (ER_SEMISYNC_FORCED_SHUTDOWN).
+  if (master.engine == Engine::kMySql && slave == nullptr) return nullptr;
   const Json had = before.value("at_slave", Json());
   if (!had.is_object() || !before.value("semi_sync", false)) return nullptr;
   const bool none_alone = had.value("alone", UINT64_MAX) == master.semi_sync_alone &&
@@ -81,6 +84,7 @@ absl::Status RecordMasterState(FleetOperator& fleet, const HostState& master, Ho
                {"timeout_ms", wanted.timeout_ms},
                {"hides", master.semi_sync_hides},
                {"at_slave", AtSlave(master, slave, was)}};
+  if (master.engine == Engine::kMySql && slave == nullptr) json["apart"] = true;
   if (let_go) json["let_go"] = true;
   return WriteNote(fleet, master.host, json, before);
 }
@@ -125,6 +129,13 @@ std::string MayLackAcknowledged(const Json& seen, const Host& master, const Host
   // That the slave has what its master had at the last inspection says nothing about later commits, unless
   // this slave is known to be the only one that the master has waited for ever since.
   const Json has = seen.value("at_slave", Json());
+  if (seen.value("apart", false)) {
+    return fmt::format(
+        "{0} was seen alive without it: a MySQL server that is shut down then acknowledges the commits that "
+        "waited "
+        "for its slave, and whether {0} was is not known",
+        master.ToString());
+  }
   if (!has.is_object() || has.value("slave", "") != slave.host.ToString()) {
     return fmt::format(
         "it was never seen to have all that {} had, with {} waiting for it and no other: what it "

@@ -16,9 +16,11 @@
 #include "backends/mysql/driver/errors.h"
 #include "kvstore_api/limits.h"
 #include "shardmap/nodes.h"
+#include "shardops/gtid_set.h"
 #include "shardops/notes.h"
 #include "shardops/parallel.h"
 #include "shardops/remember.h"
+#include "shardops/skipped_statements.h"
 
 namespace kvstore::shardops {
 namespace {
@@ -115,6 +117,11 @@ void FindMasterProblems(HostReport& report, const HostReport* slave_report) {
     say(About(name, report.copy) + ". The map names it the master: kv shards promote " + slave +
         " makes that the master first");
   }
+  if (slave_report != nullptr && slave_report->state) {
+    if (const std::string stray = StrayTransactions(*slave_report->state, state); !stray.empty()) {
+      say(fmt::format("its slave {} {}", slave, stray));
+    }
+  }
   if (state.following) say("is a master by the map, and follows " + state.following->master.ToString());
   if (state.read_only) say("is a master by the map, and read-only: kv shards promote " + name + " opens it");
   if (!state.semi_sync_master) {
@@ -169,7 +176,8 @@ void FindSlaveProblems(HostReport& report) {
         "does not apply what comes from its master{}",
         following.error.empty() ? fmt::format(": {} there", WordsOf(state.engine).start_applying) : ""));
   }
-  if (following.gives_up_s && *following.gives_up_s < kPatienceS) {
+  // Not while the master is away: what was received and is not applied would be thrown away.
+  if (following.gives_up_s && *following.gives_up_s < kPatienceS && following.receives && following.applies) {
     say(fmt::format(
         "ends its replication when its master has been away for {} s, and can take its place no longer then: "
         "STOP REPLICA IO_THREAD FOR CHANNEL ''; CHANGE REPLICATION SOURCE TO SOURCE_RETRY_COUNT = 4294967295 "
@@ -290,10 +298,24 @@ void SaveMasterNote(FleetOperator& fleet, const std::vector<HostReport>& all, co
   if (slave_answers) {
     if (auto admin = HostAdmin::Open(master.pair.slave, fleet.access); admin.ok()) slave = *std::move(admin);
   }
+  // A master that has died since it was asked was not seen without its slave.
+  if (slave == nullptr && !HostAdmin::Open(master.host, fleet.access).ok()) return;
   RecordMasterState(fleet, *master.state, slave.get(), &before).IgnoreError();
 }
 
 }  // namespace
+
+std::string StrayTransactions(const HostState& slave, const HostState& master) {
+  if (slave.server_uuid.empty() || master.server_uuid.empty()) return "";
+  const uint64_t stray =
+      GtidSet(slave.gtid).OfServer(slave.server_uuid, kSkippedTag).CountMissingIn(GtidSet(master.gtid));
+  if (stray == 0) return "";
+  return fmt::format(
+      "has {} transactions of its own, which its master lacks, and would bring them along if it took its "
+      "place: kv "
+      "shards replace-slave {} --discard makes it new",
+      stray, slave.host.ToString());
+}
 
 HostReport InspectHost(FleetOperator& fleet, const Pair& pair, bool master) {
   HostReport report{.host = master ? pair.master : pair.slave, .master = master, .pair = pair};

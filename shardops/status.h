@@ -26,6 +26,11 @@ struct HostReport {
   std::vector<std::string> problems;  ///< A sentence for each problem, with what to do; empty if all is well.
 };
 
+/// Returns a sentence about transactions that began on a slave and that its master lacks: if it took the
+/// master's place, they would come into force. Empty if there are none. MySQL only; it does not matter which
+/// of the two was read first.
+std::string StrayTransactions(const HostState& slave, const HostState& master);
+
 /// Asks one host of a pair.
 HostReport InspectHost(FleetOperator& fleet, const Pair& pair, bool master);
 

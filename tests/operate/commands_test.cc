@@ -82,7 +82,19 @@ TEST_F(OperateCommandsTest, AHostThatWouldComeBackWritableIsNotSwitchedOn) {
   }
   const Output refused = Kv({"operate", "on", "--all"});
   EXPECT_EQ(refused.code, 1);
-  EXPECT_THAT(refused.err, HasSubstr("takes writes since it was started, and would again after its death"));
+  EXPECT_THAT(refused.err, HasSubstr("would take writes when it is started again, after its death"));
+}
+
+TEST_F(OperateCommandsTest, WhatIsPersistedOnAMySqlServerCounts) {
+  if (!OnMySql()) GTEST_SKIP() << "needs MySQL servers: ./dev test --mysql9";
+  // It holds once the server is started again, whatever its configuration says.
+  pair_.a().Run("SET PERSIST super_read_only = OFF");
+  Output refused = Kv({"operate", "on", "--all"});
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("would take writes when it is started again"));
+  EXPECT_THAT(refused.err, HasSubstr("RESET PERSIST super_read_only there"));
+  pair_.a().Run("RESET PERSIST super_read_only");
+  EXPECT_TRUE(Eventually([&] { return Kv({"operate", "on", "--all"}).code == 0; }));
 }
 
 TEST_F(OperateCommandsTest, TheProcessSaysWhatItSeesAndEndsWhenItIsTold) {

@@ -3,11 +3,16 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <exception>
 #include <fstream>
+#include <functional>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <thread>
+#include <utility>
 
+#include "base/fail_point.h"
 #include "operate/dead_masters.h"
 #include "operate/switch.h"
 #include "shardops/notes.h"
@@ -215,6 +220,79 @@ TEST_F(OperateTest, ASuccessorOpensWhatTheLeaderHasPublished) {
   EXPECT_EQ(fleet_.pair().b().Run("SELECT @@read_only"), "1\n");
 }
 
+TEST_F(OperateTest, ASuccessorOpensNothingThatSomebodyHasFenced) {
+  fleet_.SwitchOn();
+  fleet_.StartTwo();
+  fleet_.pair().a().Kill();
+  fleet_.AwaitEvent("act", "is the master in the place of");
+  fleet_.StopAll();
+  // The leader has died before it wrote down that it was done.
+  ASSERT_OK_AND_ASSIGN(auto record, fleet_.records().Load(fleet_.pair().hosts()));
+  record.promotion->done = false;
+  ASSERT_OK(fleet_.records().Save(fleet_.pair().hosts(), record));
+  ASSERT_OK(shardops::Fence(fleet_.pair().fleet(), fleet_.pair().host_b()));
+  fleet_.Start();
+  EXPECT_TRUE(fleet_.AwaitAlarm("stays read-only since it was fenced by"));
+  EXPECT_EQ(fleet_.pair().b().Run("SELECT @@read_only"), "1\n");
+}
+
+/// Somebody fences a host in the moment in which kv operate opens it.
+TEST_F(OperateTest, AFenceHoldsThoughTheHostIsOpenedAtTheSameTime) {
+  shardops::FleetOperator& fleet = fleet_.pair().fleet();
+  const Host a = fleet_.pair().host_a();
+  const auto fence = [&] { EXPECT_OK(shardops::Fence(fleet, a)); };
+  const auto open = [&] { return shardops::Promote(fleet, a, {.only_complete = true}); };
+  const auto once_at = [](const std::string& name, const std::function<void()>& act) {
+    SetFailPointHook([name, act, done = std::make_shared<bool>(false)](std::string_view at) {
+      if (at == name && !std::exchange(*done, true)) act();
+    });
+  };
+  fleet_.pair().a().Run("SET GLOBAL read_only = ON");
+  once_at("promote.allowed", fence);
+  EXPECT_THAT(open(), FailsWith(absl::StatusCode::kFailedPrecondition, "since it was fenced by"));
+  EXPECT_EQ(fleet_.pair().a().Run("SELECT @@read_only"), "1\n");
+
+  ASSERT_OK(shardops::Promote(fleet, a, {}));
+  once_at("fence.stopped", [&] { EXPECT_OK(open()); });
+  fence();
+  EXPECT_EQ(fleet_.pair().a().Run("SELECT @@read_only"), "1\n");
+  SetFailPointHook(nullptr);
+}
+
+/// MySQL tells clients then that their commits are done, MariaDB ends their connections.
+TEST_F(OperateTest, WhatAMasterAcknowledgesWhileItIsShutDownIsNotLost) {
+  fleet_.SwitchOn();
+  fleet_.StartTwo();
+  fleet_.pair().a().Run("CREATE TABLE db00000.last (number INT)");
+  EXPECT_TRUE(Eventually([&] { return fleet_.IsInspected(); }));
+  fleet_.pair().b().Run("STOP SLAVE IO_THREAD");
+  std::atomic<bool> acknowledged{false};
+  std::thread writer([&] {
+    try {
+      fleet_.pair().a().Run("INSERT INTO db00000.last VALUES (1)");
+      acknowledged = true;
+    } catch (const std::exception&) {
+      // Its connection was ended.
+    }
+  });
+  // It is inspected without its slave.
+  EXPECT_TRUE(fleet_.AwaitAlarm("is not connected to its master"));
+  EXPECT_FALSE(acknowledged);
+  fleet_.pair().a().Run("SHUTDOWN");
+  writer.join();
+  fleet_.pair().b().Run("START SLAVE IO_THREAD");
+  if (acknowledged) {
+    EXPECT_TRUE(fleet_.AwaitAlarm("was seen alive without it"));
+    EXPECT_EQ(fleet_.pair().Master(), fleet_.pair().host_a());
+  } else {
+    EXPECT_TRUE(Eventually([&] {
+      return fleet_.pair().Master() == fleet_.pair().host_b() ||
+             fleet_.HasEvent("fail", "cannot take its place");
+    }));
+  }
+  EXPECT_EQ(acknowledged, OnMySql());
+}
+
 TEST_F(OperateTest, ANoteThatSomebodyHasEditedIsNamedAndEndsNobody) {
   shardops::FleetOperator& fleet = fleet_.pair().fleet();
   const auto write = [&](const Host& host, const std::string& text) {
@@ -261,7 +339,10 @@ TEST_F(OperateTest, ARepairChangesNothingOnceTheMapsSaySomethingElse) {
   EXPECT_THAT(shardops::Promote(fleet, a, {.only_complete = true, .open = false}),
               FailsWith(absl::StatusCode::kFailedPrecondition, "is read-only"));
   EXPECT_EQ(fleet_.pair().a().Run("SELECT @@read_only"), "1\n");
-  ASSERT_OK(shardops::Promote(fleet, a, {.only_complete = true}));
+  EXPECT_THAT(shardops::Promote(fleet, a, {.only_complete = true}),
+              FailsWith(absl::StatusCode::kFailedPrecondition, "since it was fenced by"));
+  EXPECT_EQ(fleet_.pair().a().Run("SELECT @@read_only"), "1\n");
+  ASSERT_OK(shardops::Promote(fleet, a, {}));
   // A master that its slave hears lives.
   EXPECT_OK(shardops::FenceSlave(fleet, {a, b}));
 }
