@@ -86,9 +86,12 @@ class Reader {
   template <typename Enough>
   const std::vector<Stored>& ReadUntil(const Enough& enough) {
     EXPECT_TRUE(Eventually([&] {
-      const std::unique_ptr<RdKafka::Message> message(consumer_->consume(100));
-      if (message->err() == RdKafka::ERR_NO_ERROR) Add(*message);
-      return enough(stored_);
+      // All that is there: one at a time, many messages would take longer than this may wait.
+      while (true) {
+        const std::unique_ptr<RdKafka::Message> message(consumer_->consume(100));
+        if (message->err() != RdKafka::ERR_NO_ERROR) return enough(stored_);
+        Add(*message);
+      }
     }));
     return stored_;
   }
