@@ -236,7 +236,8 @@ TEST_F(ServerEnd, ItEndsInTimeAlsoWhileItsStoreIsOpened) {
 
 TEST_F(ServerEnd, ItEndsInTimeAlsoWhereNobodyReadsItsLog) {
 #ifdef __SANITIZE_THREAD__
-  GTEST_SKIP() << "ThreadSanitizer has _exit() flush the streams, and so wait for the thread that hangs in one";
+  GTEST_SKIP()
+      << "ThreadSanitizer has _exit() flush the streams, and so wait for the thread that hangs in one";
 #endif
   ASSERT_EQ(::mkfifo(log_.c_str(), 0600), 0);
   const int log = ::open(log_.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
