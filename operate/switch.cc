@@ -34,8 +34,7 @@ absl::StatusOr<bool> StartsWritable(HostAdmin& admin) {
                      "information_schema.system_variables WHERE variable_name = 'READ_ONLY'"
                    : "SELECT (variable_source <> 'DYNAMIC' AND @@global.read_only = 0) OR EXISTS "
                      "(SELECT 1 FROM performance_schema.persisted_variables p WHERE "
-                     "p.variable_name LIKE '%read_only' AND p.variable_value = 'OFF' AND "
-                     "p.variable_name IN ('read_only', 'super_read_only')) FROM "
+                     "p.variable_name IN ('read_only', 'super_read_only') AND p.variable_value = 'OFF') FROM "
                      "performance_schema.variables_info WHERE variable_name = 'read_only'");
     return rows.Next() && rows.Uint(1) != 0;
   });
@@ -44,8 +43,7 @@ absl::StatusOr<bool> StartsWritable(HostAdmin& admin) {
 std::string WritableStart(shardops::Engine engine) {
   return fmt::format(
       "would take writes when it is started again, after its death, beside the slave that has taken its "
-      "place: {}, "
-      "start it again, and kv shards promote it",
+      "place: {}, start it again, and kv shards promote it",
       engine == shardops::Engine::kMySql
           ? "set super_read_only = ON in its configuration (RESET PERSIST read_only and RESET PERSIST "
             "super_read_only there remove what SET PERSIST has stored)"

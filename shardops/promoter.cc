@@ -11,7 +11,6 @@
 #include "shardops/gtid.h"
 #include "shardops/notes.h"
 #include "shardops/remember.h"
-#include "shardops/status.h"
 #include "shardops/stop_clients.h"
 
 namespace kvstore::shardops {
@@ -106,9 +105,6 @@ absl::Status Promoter::CheckSlave(const HostState& slave) const {
 }
 
 absl::Status Promoter::CheckPlanned(const HostState& master, const HostState& slave) const {
-  if (const std::string stray = StrayTransactions(slave, master); !stray.empty()) {
-    return Refuse(host().ToString() + ": " + stray);
-  }
   if (slave.following) {
     if (!slave.following->receives) {
       return Refuse(

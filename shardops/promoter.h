@@ -68,13 +68,13 @@ class Promoter {
   /// Whether somebody has taken this operation's claims away and made the slave the master in the maps. False
   /// if that cannot be found out: the maps cannot be changed either while ZooKeeper is away.
   bool PromotedMeanwhile() const;
+  /// FAILED_PRECONDITION if somebody has fenced the host that is to take writes, which kv operate is not to
+  /// undo.
+  absl::Status CheckNotFenced() const;
   /// Checks whether the other host can follow this one, and reports why not. FAILED_PRECONDITION if both take
   /// writes, or the other one has everything that this one has, and more.
   ///
   /// slave  The state of the other host; null if it does not answer.
-  /// FAILED_PRECONDITION if somebody has fenced the host that is to take writes, which kv operate is not to
-  /// undo.
-  absl::Status CheckNotFenced() const;
   absl::StatusOr<OtherHost> CheckOther(const HostState& master, const HostState* slave);
   /// Checks that the host, which has applied all that it has, has a database for each of the pair's shards;
   /// or that it lacks at most half of them, and a loss is accepted.

@@ -132,8 +132,7 @@ std::string MayLackAcknowledged(const Json& seen, const Host& master, const Host
   if (seen.value("apart", false)) {
     return fmt::format(
         "{0} was seen alive without it: a MySQL server that is shut down then acknowledges the commits that "
-        "waited "
-        "for its slave, and whether {0} was is not known",
+        "waited for its slave, and whether {0} was is not known",
         master.ToString());
   }
   if (!has.is_object() || has.value("slave", "") != slave.host.ToString()) {

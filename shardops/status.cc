@@ -298,8 +298,10 @@ void SaveMasterNote(FleetOperator& fleet, const std::vector<HostReport>& all, co
   if (slave_answers) {
     if (auto admin = HostAdmin::Open(master.pair.slave, fleet.access); admin.ok()) slave = *std::move(admin);
   }
-  // A master that has died since it was asked was not seen without its slave.
-  if (slave == nullptr && !HostAdmin::Open(master.host, fleet.access).ok()) return;
+  // A master that has died since it was asked was not seen without its slave, which counts on MySQL
+  // (AtSlave).
+  const bool counts = slave == nullptr && master.state->engine == Engine::kMySql;
+  if (counts && !HostAdmin::Open(master.host, fleet.access).ok()) return;
   RecordMasterState(fleet, *master.state, slave.get(), &before).IgnoreError();
 }
 
@@ -311,9 +313,9 @@ std::string StrayTransactions(const HostState& slave, const HostState& master) {
       GtidSet(slave.gtid).OfServer(slave.server_uuid, kSkippedTag).CountMissingIn(GtidSet(master.gtid));
   if (stray == 0) return "";
   return fmt::format(
-      "has {} transactions of its own, which its master lacks, and would bring them along if it took its "
-      "place: kv "
-      "shards replace-slave {} --discard makes it new",
+      "has {0} transactions of its own, which its master lacks: kv shards replace-slave {1} --discard makes "
+      "it new; "
+      "or, to keep them, kv shards promote {1}",
       stray, slave.host.ToString());
 }
 
