@@ -309,6 +309,8 @@ void SaveMasterNote(FleetOperator& fleet, const std::vector<HostReport>& all, co
 
 std::string StrayTransactions(const HostState& slave, const HostState& master) {
   if (slave.server_uuid.empty() || master.server_uuid.empty()) return "";
+  // A master that was replaced, and does not follow yet, may have a last transaction that nobody was told of.
+  if (!slave.following) return "";
   const uint64_t stray =
       GtidSet(slave.gtid).OfServer(slave.server_uuid, kSkippedTag).CountMissingIn(GtidSet(master.gtid));
   if (stray == 0) return "";

@@ -27,8 +27,8 @@ struct HostReport {
 };
 
 /// Returns a sentence about transactions that began on a slave and that its master lacks: if it took the
-/// master's place, they would come into force. Empty if there are none. MySQL only; it does not matter which
-/// of the two was read first.
+/// master's place, they would come into force. Empty if there are none, or the slave follows nobody. MySQL
+/// only; it does not matter which of the two was read first.
 std::string StrayTransactions(const HostState& slave, const HostState& master);
 
 /// Asks one host of a pair.
