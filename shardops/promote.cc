@@ -84,7 +84,7 @@ absl::StatusOr<uint64_t> Fence(FleetOperator& fleet, const Host& host) {
   uint64_t all = 0;
   for (int attempt = 1;; ++attempt) {
     const auto ended = StopClients(**admin);
-    if (!ended.ok()) return ended;
+    if (!ended.ok()) return ended.status();
     all += *ended;
     Reached("fence.stopped");
     // Behind the fence: until then an inspection may find that it takes writes.
