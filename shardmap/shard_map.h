@@ -27,7 +27,9 @@ class ShardMap {
   /// The longest text that is stored as people write it, some 1,400 entries; ToStored packs a longer one.
   static constexpr size_t kMaxPlainBytes = size_t{128} << 10;
 
-  /// Parses and checks a map in either form. INVALID_ARGUMENT says which entry is wrong and why.
+  /// Parses and checks a map in either form, in a time that the text's size bounds, whatever is in it.
+  /// INVALID_ARGUMENT says which entry is wrong and why; one with more entries than there are shards is
+  /// refused before they are read.
   static absl::StatusOr<ShardMap> Parse(std::string_view json);
   /// Whether a text is of the compact form, be it a valid map or not.
   static bool IsCompact(std::string_view text);

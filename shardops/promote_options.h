@@ -21,7 +21,8 @@ struct PromoteOptions {
   std::chrono::milliseconds catch_up{5'000};
   /// In an emergency: refused while the slave receives from the master, which lives then.
   bool only_if_lost = false;
-  /// Only completes what the maps say: refused unless they name the host the master.
+  /// Only completes what the maps say: refused unless they name the host the master, and if it is read-only
+  /// because somebody has fenced it, also at the same time.
   bool only_complete = false;
   /// Whether a host that the maps name the master is made to take writes; if not, it is refused unless it
   /// does.

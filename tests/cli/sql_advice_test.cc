@@ -28,7 +28,7 @@ bool IsStatement(const std::string& text) {
 std::vector<std::string> StatementsIn(const std::string& text) {
   static const std::regex kStatement(
       "\\b(?:(?:STOP|START|RESET) (?:ALL )?(?:SLAVES?|REPLICA)(?: (?:ALL|SQL_THREAD|IO_THREAD))?|SET GLOBAL "
-      "[a-z_]+|"
+      "[a-z_]+|RESET PERSIST [a-z_]+|"
       "SHOW (?:FULL )?PROCESSLIST|KILL(?= [{0-9])|(?:RENAME|DROP|ALTER|CREATE|OPTIMIZE|TRUNCATE|LOCK) "
       "(?:TABLES?|DATABASE|USER|TRIGGER)|UNLOCK TABLES|CHANGE (?:MASTER|REPLICATION SOURCE)|(?:DELETE "
       "FROM|INSERT INTO|UPDATE) "

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <atomic>
 #include <fstream>
 #include <map>
 #include <thread>
@@ -11,6 +10,7 @@
 #include "server/call/access.h"
 #include "server/grpc/grpc_transport.h"
 #include "server/grpc/multiplexed_calls.h"
+#include "tests/server/drained_writers.h"
 #include "tests/server/served.h"
 #include "tests/support/eventually.h"
 #include "tests/support/status_matchers.h"
@@ -350,39 +350,11 @@ TEST_F(CallsStreamTest, ABrokenStreamLeavesNothingBehind) {
 
 TEST_F(CallsStreamTest, DrainingLosesNoWriteThatWasAnswered) {
   Serve();
-  constexpr int kThreads = 8;
+  // All of them write over one stream.
   const auto client = served_->Client({.deadline_ms = 500});
-  std::array<std::atomic<int>, kThreads> done{};
-  std::atomic<bool> drains{false};
-  std::atomic<int> failures{0};
-  const auto key = [](int t, int i) { return std::to_string(t) + "/" + std::to_string(i); };
-  std::vector<std::thread> writers;
-  for (int t = 0; t < kThreads; ++t) {
-    writers.emplace_back([&, t] {
-      while (true) {
-        const CellWrite cell{"c", "v", 1};
-        const absl::Status status = client->PutRow("rows", key(t, done[t]), {&cell, 1}, {}).status();
-        if (status.ok()) {
-          ++done[t];
-          continue;
-        }
-        // On a busy machine a deadline may pass at any time.
-        if (absl::IsDeadlineExceeded(status) && !drains) continue;
-        if (!absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status)) ++failures;
-        return;
-      }
-    });
-  }
-  for (const auto& count : done) EXPECT_TRUE(Eventually([&] { return count > 100; }));
-  drains = true;
-  served_->server().Drain();
-  for (std::thread& writer : writers) writer.join();
-  EXPECT_EQ(failures, 0);
-  for (int t = 0; t < kThreads; ++t) {
-    for (int i = 0; i < done[t]; ++i) {
-      ASSERT_EQ(served_->router().GetRow("rows", key(t, i), {})->items.size(), 1u) << key(t, i);
-    }
-  }
+  testing::DrainedWriters writers(*served_);
+  for (int i = 0; i < 8; ++i) writers.Start(*client);
+  writers.ExpectThatNothingIsLost(100);
 }
 
 }  // namespace

@@ -8,15 +8,17 @@
 #include <unistd.h>
 
 #include <array>
-#include <atomic>
 #include <fstream>
+#include <memory>
 #include <thread>
+#include <vector>
 
 #include "kvstore/v1/kvstore.grpc.pb.h"
 #include "kvstore_api/call_scope.h"
 #include "kvstore_api/limits.h"
 #include "server/call/access.h"
 #include "server/call/operation.h"
+#include "tests/server/drained_writers.h"
 #include "tests/server/server_fixture.h"
 #include "tests/support/eventually.h"
 #include "tests/support/loopback.h"
@@ -286,44 +288,13 @@ TEST_F(ServerTest, HalfOpenConnectionsHarmNobody) {
 
 TEST_F(ServerTest, DrainingEndsWhatIsOpenAndTurnsAwayWhatIsNew) {
   Serve();
-  std::atomic<bool> stop{false};
-  std::atomic<bool> drains{false};
-  std::atomic<int> failures{0};
-  std::array<std::atomic<int>, 4> done{};
-  const auto key = [](int t, int i) { return std::to_string(t) + "/" + std::to_string(i); };
-  std::vector<std::thread> writers;
-  for (int t = 0; t < 4; ++t) {
-    writers.emplace_back([&, t] {
-      const auto mine = served_->Client({.deadline_ms = 500});
-      while (!stop) {
-        // A call that has begun is ended; for any other the client is told that it had not begun.
-        const absl::Status status = PutCell(*mine, key(t, done[t]), "v");
-        if (status.ok()) {
-          ++done[t];
-          continue;
-        }
-        // On a busy machine a deadline may pass at any time.
-        if (absl::IsDeadlineExceeded(status) && !drains) continue;
-        if (!absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status)) ++failures;
-        return;
-      }
-    });
-  }
-  for (const auto& count : done) EXPECT_TRUE(Eventually([&] { return count > 10; }));
-  drains = true;
-  served_->server().Drain();
-  stop = true;
-  {
-    const CallScope scope(std::chrono::milliseconds(100));
-    EXPECT_FALSE(served_->Client()->GetRow("rows", "r", {}).ok());
-  }
-  for (std::thread& writer : writers) writer.join();
-  EXPECT_EQ(failures, 0);
-  for (int t = 0; t < 4; ++t) {
-    for (int i = 0; i < done[t]; ++i) {
-      ASSERT_EQ(served_->router().GetRow("rows", key(t, i), {})->items.size(), 1u) << key(t, i);
-    }
-  }
+  std::vector<std::unique_ptr<KVStore>> clients;
+  for (int i = 0; i < 4; ++i) clients.push_back(served_->Client({.deadline_ms = 500}));
+  testing::DrainedWriters writers(*served_);
+  for (const auto& client : clients) writers.Start(*client);
+  writers.ExpectThatNothingIsLost(10);
+  const CallScope scope(std::chrono::milliseconds(100));
+  EXPECT_FALSE(served_->Client()->GetRow("rows", "r", {}).ok());
 }
 
 // ---- pages for monitoring ----

@@ -87,8 +87,7 @@ TEST_F(StatusTest, ASlaveThatGivesItsMasterUpIsNamedWithWhatToDo) {
   if (!OnMySql()) GTEST_SKIP() << "needs MySQL servers: ./dev test --mysql9";
   pair_.b().Run(
       "STOP REPLICA IO_THREAD; CHANGE REPLICATION SOURCE TO SOURCE_CONNECT_RETRY = 60, SOURCE_RETRY_COUNT = "
-      "10; "
-      "START REPLICA IO_THREAD");
+      "10; START REPLICA IO_THREAD");
   const std::string problem = "ends its replication when its master has been away for 600 s";
   Finds(problem);
   const auto found = Found();
