@@ -27,23 +27,24 @@ bool Repairs::IsDue(const Host& host) {
   return true;
 }
 
-void Repairs::Complete(Leader& leader, const shardops::Pair& pair, bool open, const Host& subject,
-                       const std::string& text) {
+void Repairs::Complete(Leader& leader, const shardops::Pair& pair, shardops::PromoteOptions options,
+                       const Host& subject, const std::string& text) {
   if (leader.dry_run) {
     leader.journal.Add({.kind = "would", .subject = subject.ToString(), .text = "would make it " + text});
     return;
   }
+  options.only_complete = true;
   std::string said;
   shardops::FleetOperator fleet = leader.fleet;
   fleet.report = [&](const std::string& line) { said = line; };
-  const auto completed = shardops::Promote(fleet, pair.master, {.only_complete = true, .open = open});
+  const auto completed = shardops::Promote(fleet, pair.master, options);
   if (!completed.ok()) said = std::string(completed.status().message());
   if (completed.ok() && (completed->follows || subject == pair.master)) {
     failed_.erase(subject);
     leader.journal.Add({.kind = "act", .subject = subject.ToString(), .text = "was made to " + text});
     return;
   }
-  failed_[subject] = fmt::format("is back, and cannot be made to {}: {}", text, said);
+  failed_[subject] = fmt::format("cannot be made to {}: {}", text, said);
 }
 
 bool Repairs::WasRestarted(const HostReport& report) {
@@ -70,8 +71,11 @@ void Repairs::HandleMaster(Leader& leader, const HostReport& report, const PairR
   }
   if (report.state->following) return;
   if (promoted) {
-    if (IsDue(report.host))
-      Complete(leader, report.pair, /*open=*/true, report.host, "take writes, which a leader has begun");
+    // That leader may hang, and hold the host.
+    if (IsDue(report.host)) {
+      Complete(leader, report.pair, {.emergency = true}, report.host,
+               "take writes, which a leader has begun");
+    }
   } else if (WasRestarted(report) && IsDue(report.host)) {
     OpenRestarted(leader, report);
   }
@@ -87,7 +91,8 @@ void Repairs::OpenRestarted(Leader& leader, const HostReport& report) {
         report.host.ToString());
     return;
   }
-  Complete(leader, report.pair, /*open=*/true, report.host, "take writes again after its restart");
+  // A MariaDB server that died may have lost what it has sent to its slave, and acknowledged.
+  Complete(leader, report.pair, {.needs_other = true}, report.host, "take writes again after its restart");
 }
 
 void Repairs::FenceReplaced(Leader& leader, const HostReport& report) {
@@ -124,8 +129,19 @@ void Repairs::TakeBack(Leader& leader, const HostReport& report, const HostRepor
   // A master that somebody has fenced stays so.
   if (master == nullptr || !master->state || master->state->read_only) return;
   if (!report.state->following && IsDue(report.host)) {
-    Complete(leader, report.pair, /*open=*/false, report.host,
+    Complete(leader, report.pair, {.open = false}, report.host,
              fmt::format("follow {}", report.pair.master.ToString()));
+  }
+}
+
+void Repairs::GiveUp(Leader& leader, const HostReport& report, const HostReport* master) {
+  if (master == nullptr || !master->state || master->state->read_only || !report.state->read_only) return;
+  const auto& following = report.state->following;
+  if (following && (following->receives || following->reconnects)) return;
+  // Commits of the master wait for it.
+  if (IsDue(report.host)) {
+    Complete(leader, report.pair, {.open = false}, report.host,
+             fmt::format("follow {} again, which lives", report.pair.master.ToString()));
   }
 }
 
@@ -152,12 +168,15 @@ std::vector<Finding> Repairs::Handle(Leader& leader, const std::vector<HostRepor
     }
     if (!record->on) continue;
     const auto& last = record->promotion;
+    const auto master = by_host.find(report.pair.master);
+    const HostReport* const its_master = master == by_host.end() ? nullptr : master->second;
     try {
       if (report.master) {
         HandleMaster(leader, report, *record);
       } else if (last && last->from == report.host && last->to == report.pair.master) {
-        const auto master = by_host.find(report.pair.master);
-        TakeBack(leader, report, master == by_host.end() ? nullptr : master->second);
+        TakeBack(leader, report, its_master);
+      } else if (last && !last->done && last->from == report.pair.master && last->to == report.host) {
+        GiveUp(leader, report, its_master);
       }
     } catch (const std::exception& error) {
       failed_[report.host] = fmt::format("could not be looked after: {}", error.what());

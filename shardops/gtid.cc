@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <map>
 #include <utility>
@@ -59,6 +60,12 @@ uint64_t CountMissing(std::string_view has, std::string_view lacks) {
     if (gtid.sequence > last) missing += gtid.sequence - last;
   }
   return missing;
+}
+
+uint64_t CountMissingOfDomain(std::string_view has, std::string_view lacks, uint64_t domain) {
+  if (GtidSet::IsOne(has)) return CountMissing(has, lacks);
+  const uint64_t last = GtidPosition(lacks).LastOf(domain);
+  return std::max(last, GtidPosition(has).LastOf(domain)) - last;
 }
 
 uint64_t CountBeyond(std::string_view has, std::string_view lacks, bool unknown) {

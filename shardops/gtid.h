@@ -37,6 +37,8 @@ class GtidPosition {
 
 /// Returns how many transactions of the position, or set, `has` are not in `lacks`.
 uint64_t CountMissing(std::string_view has, std::string_view lacks);
+/// The same of one domain only; MySQL's sets have none, and count as a whole.
+uint64_t CountMissingOfDomain(std::string_view has, std::string_view lacks, uint64_t domain);
 
 /// Returns how many transactions one server has that another lacks. Both arguments are the servers'
 /// @@gtid_binlog_state: the last sequence that each server has written in each domain, as far as it is in

@@ -214,8 +214,10 @@ absl::StatusOr<HostTables> HostAdmin::ReadTables() {
 }
 
 uint64_t CountNotReceived(const std::string& gtid, const HostState& slave) {
-  const uint64_t applied = CountMissing(gtid, slave.gtid);
-  return slave.following ? std::min(applied, CountMissing(gtid, slave.following->received)) : applied;
+  if (!slave.following || slave.following->received.empty()) return CountMissing(gtid, slave.gtid);
+  const std::string& received = slave.following->received;
+  return CountMissing(gtid, slave.engine == Engine::kMySql ? UnionOfSets(slave.gtid, received)
+                                                           : LatestOfEachDomain(slave.gtid, received));
 }
 
 // ---- changing ----

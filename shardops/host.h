@@ -41,8 +41,8 @@ bool IsBroken(const Following& following);
 /// there.
 absl::Status CheckReplicates(const Host& slave, const HostState& state, const Host& master);
 
-/// Returns how many transactions up to `gtid` a slave has not received. What it has received counts, whether
-/// or not it is applied.
+/// Returns how many transactions up to `gtid` a slave has not. What it has received counts, whether or not it
+/// is applied.
 uint64_t CountNotReceived(const std::string& gtid, const HostState& slave);
 
 /// The lock of a server (GET_LOCK) that the one operator who changes it holds (HostAdmin::Claim).

@@ -87,6 +87,8 @@ absl::StatusOr<uint64_t> Fence(FleetOperator& fleet, const Host& host) {
     if (!ended.ok()) return ended.status();
     all += *ended;
     Reached("fence.stopped");
+    // Whoever was about to open the host has lost it from here on; and who claims it later reads the note.
+    if (auto status = (*admin)->TakeClaim(); !status.ok()) return status;
     // Behind the fence: until then an inspection may find that it takes writes.
     if (auto status = RecordFenced(fleet, host); !status.ok()) {
       fleet.report(
@@ -95,7 +97,7 @@ absl::StatusOr<uint64_t> Fence(FleetOperator& fleet, const Host& host) {
                       host.ToString(), std::string(status.message())));
       return all;
     }
-    // A kv operate that did not know it yet may have opened it in between.
+    // It may have been opened before it was claimed.
     const auto state = (*admin)->Read();
     if (!state.ok()) return state.status();
     if (state->read_only) return all;

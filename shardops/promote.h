@@ -37,8 +37,9 @@ absl::StatusOr<Promotion> Promote(FleetOperator& fleet, const Host& host, const 
 /// Makes a host read-only and ends the connections of its clients. Returns how many there were. Commits that
 /// wait for a slave are cut short: they stay on that host, and their clients are told that the outcome is
 /// unknown. UNAVAILABLE if a statement keeps the host from becoming read-only all the same. The host's note
-/// says who has fenced it, until it takes writes again (RecordFenced). If somebody opens the host at the same
-/// time it is fenced again; ABORTED if that happens again and again.
+/// says who has fenced it, until it takes writes again (RecordFenced). Whoever is at work on the host, also a
+/// move, loses its claim, and can open nothing behind the fence. If somebody opens the host at the same time
+/// it is fenced again; ABORTED if that happens again and again.
 absl::StatusOr<uint64_t> Fence(FleetOperator& fleet, const Host& host);
 
 /// As Fence with the slave of a pair, but only as long as the maps have it as the slave of that master, and

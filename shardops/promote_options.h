@@ -22,8 +22,11 @@ struct PromoteOptions {
   /// In an emergency: refused while the slave receives from the master, which lives then.
   bool only_if_lost = false;
   /// Only completes what the maps say: refused unless they name the host the master, and if it is read-only
-  /// because somebody has fenced it, also at the same time.
+  /// because somebody has fenced it.
   bool only_complete = false;
+  /// Of a host that the maps name the master: refused unless the other host answers, which may have
+  /// acknowledged transactions that this one has lost.
+  bool needs_other = false;
   /// Whether a host that the maps name the master is made to take writes; if not, it is refused unless it
   /// does.
   bool open = true;

@@ -11,7 +11,6 @@
 #include "shardops/gtid.h"
 #include "shardops/notes.h"
 #include "shardops/remember.h"
-#include "shardops/stop_clients.h"
 
 namespace kvstore::shardops {
 namespace {
@@ -29,6 +28,12 @@ constexpr std::chrono::seconds kNoticed{1};
 constexpr std::chrono::seconds kCheckHeldInterval{1};
 /// The lag, in seconds, above which a planned promotion is refused, since clients would wait for it.
 constexpr uint64_t kMaxLag = 2;
+
+/// Returns how many transactions its slave has received, applied or not, that a master has lost by a crash.
+uint64_t CountLost(const HostState& master, const HostState& slave) {
+  if (!slave.following || slave.following->master != master.host) return 0;
+  return CountMissingOfDomain(slave.following->received, master.gtid, master.gtid_domain);
+}
 
 }  // namespace
 
@@ -105,7 +110,9 @@ absl::Status Promoter::CheckSlave(const HostState& slave) const {
 }
 
 absl::Status Promoter::CheckPlanned(const HostState& master, const HostState& slave) const {
-  if (slave.following) {
+  // A slave that has more than its master cannot receive from it. Nobody writes meanwhile.
+  const bool ahead = master.read_only && CountLost(master, slave) > 0;
+  if (slave.following && !ahead) {
     if (!slave.following->receives) {
       return Refuse(
           fmt::format("{0}: is not connected to its master: {1}\nkv shards promote {2} has it follow again",
@@ -157,6 +164,7 @@ absl::StatusOr<Promotion> Promoter::Planned() {
   // commits are to wait as those of the old master do.
   const SemiSyncWait wanted = WantedSemiSync(NoteOrEmpty(fleet_, other()), *was);
   if (auto status = RecordSuspendedWait(fleet_, host(), wanted); !status.ok()) return status;
+  if (auto status = ForgetFenced(fleet_, host()); !status.ok()) return status;
   Reached("promote.begin");
 
   const auto stopped = Drain(**master, *was, **slave);
@@ -166,7 +174,7 @@ absl::StatusOr<Promotion> Promoter::Planned() {
       static_cast<uint64_t>(std::chrono::duration_cast<milliseconds>(Clock::now() - *stopped).count());
   fleet_.report(fmt::format("{} takes writes, {} ms later", host().ToString(), promotion.write_pause_ms));
   Reached("promote.opened");
-  promotion.follows = Attach(**slave, /*follows=*/false);
+  promotion.follows = Attach(**slave, **master, /*follows=*/false);
   Reached("promote.attached");
   return promotion;
 }
@@ -218,7 +226,12 @@ absl::StatusOr<Promoter::Clock::time_point> Promoter::Drain(HostAdmin& master, c
 absl::Status Promoter::AwaitAll(HostAdmin& slave, const HostState& master) const {
   const auto state = slave.Read();
   if (!state.ok()) return state.status();
-  if (state->following) return slave.AwaitGtid(master.gtid, options_.catch_up);
+  if (state->following) {
+    if (auto status = slave.AwaitGtid(master.gtid, options_.catch_up); !status.ok()) return status;
+    // What the master has lost by a crash is not to be lost here as well.
+    if (CountLost(master, *state) == 0) return absl::OkStatus();
+    return slave.AwaitGtid(state->following->received, options_.catch_up);
+  }
   // An earlier attempt has applied everything and got this far; or this host has led meanwhile, and its
   // position as a slave is that from before.
   if (slave.AwaitGtid(master.gtid, milliseconds(0)).ok()) return absl::OkStatus();
@@ -244,6 +257,12 @@ absl::StatusOr<Promotion> Promoter::Complete() {
   Promotion promotion{.before = plan_.before, .after = plan_.before};
   const auto slave = HostAdmin::Open(other(), fleet_.access);
   if (!slave.ok() && !absl::IsUnavailable(slave.status())) return slave.status();
+  if (!slave.ok() && options_.needs_other) {
+    return absl::UnavailableError(
+        fmt::format("{}\nIt may have transactions that {} has lost: bring it back; or, to lose them, kv "
+                    "shards promote {}",
+                    std::string(slave.status().message()), host().ToString(), host().ToString()));
+  }
   if (slave.ok()) {
     if (auto status = CheckSameEngine(**master, **slave); !status.ok()) return status;
   }
@@ -297,27 +316,26 @@ absl::StatusOr<Promotion> Promoter::Complete() {
     // An emergency promotion of the other host first takes the claims away, then reads the note. So either it
     // learns from the note that commits are acknowledged here without it, or this host is not opened.
     if (auto status = held_.Check(); !status.ok()) return status;
+    if (!options_.only_complete) {
+      if (auto status = ForgetFenced(fleet_, host()); !status.ok()) return status;
+    }
+    Reached("promote.allowing");
     if (auto status = (*master)->BecomeMaster(); !status.ok()) return status;
     if (auto status = (*master)->AllowWrites(); !status.ok()) return status;
     Reached("promote.allowed");
-    if (!options_.only_complete) {
-      ForgetFenced(fleet_, host()).IgnoreError();
-    } else if (auto fenced = CheckNotFenced(); !fenced.ok()) {
-      // Somebody has fenced it at the same time, which ends connections, and was told that it takes no
-      // writes.
-      const auto admin = HostAdmin::Open(host(), fleet_.access);
-      if (!admin.ok()) return admin.status();
-      const auto stopped = StopClients(**admin);
-      return stopped.ok() ? fenced : stopped.status();
-    }
     fleet_.report(host().ToString() + " takes writes");
+    if (!slave.ok()) {
+      fleet_.report(fmt::format("{} does not answer: whether it has transactions that {} lacks is not known",
+                                other().ToString(), host().ToString()));
+    }
   }
   Reached("promote.opened");
-  if (slave.ok() && found->usable) promotion.follows = Attach(**master, follows);
+  if (slave.ok() && found->usable) promotion.follows = Attach(**master, **slave, follows);
   return promotion;
 }
 
 absl::Status Promoter::CheckNotFenced() const {
+  if (auto status = fleet_.zookeeper.Sync(fleet_.root); !status.ok()) return status;
   const auto note = LoadNote(fleet_, host());
   if (!note.ok()) return note.status();
   const std::string by = FencedBy(*note);
@@ -342,9 +360,15 @@ absl::StatusOr<Promoter::OtherHost> Promoter::CheckOther(const HostState& master
   // A slave that replicates nothing, as one whose notes are damaged after kill -9, must be told to follow.
   found.follows = found.usable && slave->following && slave->following->master == host() &&
                   (slave->following->applies || slave->following->receives || slave->following->reconnects);
-  const uint64_t more = CountBeyond(slave->gtid_state, master.gtid_state, /*unknown=*/false);
+  uint64_t more = CountBeyond(slave->gtid_state, master.gtid_state, /*unknown=*/false);
+  bool has_all = CountBeyond(master.gtid_state, slave->gtid_state, /*unknown=*/true) == 0;
+  if (const uint64_t lost = CountLost(master, *slave); lost > 0) {
+    // It may have applied less than its master still has, and will apply all.
+    more = std::max(more, lost);
+    has_all = has_all || CountNotReceived(master.gtid, *slave) == 0;
+  }
   if (more == 0 || !found.usable) return found;
-  if (CountBeyond(master.gtid_state, slave->gtid_state, /*unknown=*/true) == 0) {
+  if (has_all) {
     return Refuse(fmt::format("{} has {} transactions that {} lacks: kv shards promote {}",
                               other().ToString(), more, host().ToString(), other().ToString()));
   }
@@ -356,8 +380,8 @@ absl::StatusOr<Promoter::OtherHost> Promoter::CheckOther(const HostState& master
   return OtherHost{.usable = false, .follows = false};
 }
 
-bool Promoter::Attach(HostAdmin& master, bool follows) {
-  if (auto status = TryAttach(master, follows); !status.ok()) {
+bool Promoter::Attach(HostAdmin& master, HostAdmin& slave, bool follows) {
+  if (auto status = TryAttach(master, slave, follows); !status.ok()) {
     fleet_.report(fmt::format("{} does not follow {} yet: {}", other().ToString(), host().ToString(),
                               std::string(status.message())));
     return false;
@@ -366,14 +390,15 @@ bool Promoter::Attach(HostAdmin& master, bool follows) {
   return true;
 }
 
-absl::Status Promoter::TryAttach(HostAdmin& master, bool follows) {
-  auto slave = HostAdmin::Open(other(), fleet_.access);
-  if (!slave.ok()) return slave.status();
-  if (auto status = CheckSameEngine(master, **slave); !status.ok()) return status;
+absl::Status Promoter::TryAttach(HostAdmin& master, HostAdmin& slave, bool follows) {
   if (!follows) {
-    if (auto status = (*slave)->Follow(host(), fleet_.access); !status.ok()) return status;
+    // This process may have slept since it looked. Whoever goes on in its place takes the claims away, in the
+    // ledger and on the host.
+    Reached("promote.following");
+    if (auto status = held_.Check(); absl::IsAborted(status)) return status;
+    if (auto status = slave.Follow(host(), fleet_.access); !status.ok()) return status;
     // Clients that connected meanwhile have the old map.
-    if (const auto ended = (*slave)->EndClients(); !ended.ok()) return ended.status();
+    if (const auto ended = slave.EndClients(); !ended.ok()) return ended.status();
   }
   const auto deadline = Clock::now() + options_.catch_up;
   auto checked = Clock::now();
@@ -386,7 +411,7 @@ absl::Status Promoter::TryAttach(HostAdmin& master, bool follows) {
     }
     const auto state = master.Read();
     if (!state.ok()) return state.status();
-    const auto there = (*slave)->Read();
+    const auto there = slave.Read();
     if (!there.ok()) return there.status();
     // A slave that has lost its master for a moment reconnects by itself.
     const bool tries = there->following && there->following->applies && there->following->reconnects;
@@ -418,7 +443,7 @@ absl::Status Promoter::TryAttach(HostAdmin& master, bool follows) {
       if (now->semi_sync_active && !active_since) active_since = Clock::now();
       const bool sure =
           active_since && (now->semi_sync_slaves == 1 || Clock::now() >= *active_since + kNoticed);
-      if (now->semi_sync_active && sure) return RecordMasterState(fleet_, *now, slave->get());
+      if (now->semi_sync_active && sure) return RecordMasterState(fleet_, *now, &slave);
     }
     if (Clock::now() >= deadline) return absl::DeadlineExceededError("it does not connect to its new master");
     std::this_thread::sleep_for(kAttachPoll);
@@ -438,8 +463,8 @@ absl::Status Promoter::TakeOver(HostAdmin& slave) {
   Reached("promote.leads");
   if (auto status = Publish(); !status.ok()) return stuck(status);
   Reached("promote.published");
+  // Who has fenced it meanwhile has taken the claim away, and this connection ended (Fence).
   if (auto status = slave.AllowWrites(); !status.ok()) return stuck(status);
-  ForgetFenced(fleet_, slave.host()).IgnoreError();
   return absl::OkStatus();
 }
 

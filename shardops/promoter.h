@@ -69,10 +69,10 @@ class Promoter {
   /// if that cannot be found out: the maps cannot be changed either while ZooKeeper is away.
   bool PromotedMeanwhile() const;
   /// FAILED_PRECONDITION if somebody has fenced the host that is to take writes, which kv operate is not to
-  /// undo.
+  /// undo. To be called once the host is claimed: who fences it from then on takes the claim away (Fence).
   absl::Status CheckNotFenced() const;
   /// Checks whether the other host can follow this one, and reports why not. FAILED_PRECONDITION if both take
-  /// writes, or the other one has everything that this one has, and more.
+  /// writes, or the other one has everything that this one has, and more, applied or not.
   ///
   /// slave  The state of the other host; null if it does not answer.
   absl::StatusOr<OtherHost> CheckOther(const HostState& master, const HostState* slave);
@@ -96,9 +96,10 @@ class Promoter {
   absl::Status TakeOver(HostAdmin& slave);
   /// Makes the other host follow this one, waits until it does, and reports the outcome, which it returns.
   ///
+  /// slave    The other host, which is claimed.
   /// follows  Whether the other host follows already, so that it only has to catch up.
-  bool Attach(HostAdmin& master, bool follows);
-  absl::Status TryAttach(HostAdmin& master, bool follows);
+  bool Attach(HostAdmin& master, HostAdmin& slave, bool follows);
+  absl::Status TryAttach(HostAdmin& master, HostAdmin& slave, bool follows);
 
   FleetOperator& fleet_;
   const PromoteOptions& options_;

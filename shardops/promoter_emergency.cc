@@ -101,7 +101,9 @@ absl::Status Promoter::RecordInspection(const HostState& slave) {
                       {"wait_no_slave", seen["wait_no_slave"]},
                       {"timeout_ms", seen.value("timeout_ms", uint64_t{0})}});
   }
-  return WriteNote(fleet_, host(), inspected);
+  if (auto status = WriteNote(fleet_, host(), inspected); !status.ok()) return status;
+  // Somebody may have fenced it when it was a slave that took writes. A fence from here on holds.
+  return ForgetFenced(fleet_, host());
 }
 
 absl::Status Promoter::TakeHost(HostAdmin& admin) const {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <stdexcept>
 #include <thread>
 #include <utility>
 
@@ -50,6 +51,13 @@ class OperateTest : public ::testing::Test {
   void StartOne() {
     fleet_.Start();
     EXPECT_TRUE(Eventually([&] { return fleet_.IsInspected(); }));
+  }
+  /// Has the slave notice that it hears nothing any more within seconds, not a minute (docs/operate.md).
+  void NoticeSilence() {
+    fleet_.pair().b().Run(
+        "STOP SLAVE; SET GLOBAL slave_net_timeout = 2; CHANGE MASTER TO master_heartbeat_period = 1; "
+        "START SLAVE");
+    EXPECT_TRUE(Eventually([&] { return IsWell(); }));
   }
   /// Whether both hosts of the pair are without problems.
   bool IsWell() {
@@ -181,6 +189,25 @@ TEST_F(OperateTest, AMasterThatAPersonHasFencedAndStartedAgainStaysFenced) {
   EXPECT_EQ(fleet_.pair().a().Run("SELECT @@read_only"), "1\n");
 }
 
+/// It may have lost what its slave has.
+TEST_F(OperateTest, AMasterThatWasRestartedIsNotOpenedBeforeItsSlaveAnswers) {
+  fleet_.SwitchOn();
+  StartOne();
+  EXPECT_TRUE(fleet_.Put(1));
+  EXPECT_TRUE(HasRunForLong());
+  fleet_.pair().b().Kill();
+  fleet_.pair().a().Kill();
+  fleet_.pair().a().Start();
+  EXPECT_TRUE(fleet_.AwaitAlarm("It may have transactions that"));
+  EXPECT_EQ(fleet_.pair().a().Run("SELECT @@read_only"), "1\n");
+  fleet_.pair().b().Start();
+  // A host is left alone for 20 s after an attempt.
+  const auto opened = [&] { return fleet_.HasEvent("act", "take writes again after its restart"); };
+  EXPECT_TRUE(Eventually(opened) || Eventually(opened));
+  EXPECT_TRUE(fleet_.Put(2));
+  EXPECT_TRUE(fleet_.Has(1));
+}
+
 /// Between two inspections nobody has seen it read-only: only its note tells.
 TEST_F(OperateTest, AMasterThatAPersonHasFencedAndStartedAgainAtOnceStaysFenced) {
   fleet_.SwitchOn();
@@ -212,8 +239,12 @@ TEST_F(OperateTest, ASuccessorOpensWhatTheLeaderHasPublished) {
   ASSERT_OK_AND_ASSIGN(auto record, fleet_.records().Load(fleet_.pair().hosts()));
   record.promotion->done = false;
   ASSERT_OK(fleet_.records().Save(fleet_.pair().hosts(), record));
+  // The leader hangs, and has a lock on the host.
+  ASSERT_OK_AND_ASSIGN(const auto hangs, shardops::HostAdmin::OpenClaimed(fleet_.pair().host_b(),
+                                                                          fleet_.pair().fleet().access));
   fleet_.Start();
   fleet_.AwaitEvent("act", "take writes, which a leader has begun");
+  EXPECT_FALSE(hangs->ClaimConnectionId().ok());
   EXPECT_TRUE(fleet_.Put(1));
   EXPECT_TRUE(Eventually([&] {
     const auto done = fleet_.records().Load(fleet_.pair().hosts());
@@ -253,12 +284,14 @@ TEST_F(OperateTest, AFenceHoldsThoughTheHostIsOpenedAtTheSameTime) {
       if (at == name && !std::exchange(*done, true)) act();
     });
   };
-  fleet_.pair().a().Run("SET GLOBAL read_only = ON");
-  once_at("promote.allowed", fence);
-  EXPECT_THAT(open(), FailsWith(absl::StatusCode::kFailedPrecondition, "since it was fenced by"));
-  EXPECT_EQ(fleet_.pair().a().Run("SELECT @@read_only"), "1\n");
-
-  ASSERT_OK(shardops::Promote(fleet, a, {}));
+  for (const char* const point : {"promote.allowing", "promote.allowed"}) {
+    fleet_.pair().a().Run("SET GLOBAL read_only = ON");
+    once_at(point, fence);
+    open().IgnoreError();
+    EXPECT_EQ(fleet_.pair().a().Run("SELECT @@read_only"), "1\n") << point;
+    EXPECT_THAT(open(), FailsWith(absl::StatusCode::kFailedPrecondition, "since it was fenced by")) << point;
+    ASSERT_OK(shardops::Promote(fleet, a, {}));
+  }
   once_at("fence.stopped", [&] { EXPECT_OK(open()); });
   fence();
   EXPECT_EQ(fleet_.pair().a().Run("SELECT @@read_only"), "1\n");
@@ -355,11 +388,7 @@ TEST_F(OperateTest, ARepairChangesNothingOnceTheMapsSaySomethingElse) {
 
 /// A master that hung, and goes on after its slave has taken its place.
 TEST_F(OperateTest, AMasterThatWakesUpAfterItWasReplacedIsFenced) {
-  // The slave notices that it hears nothing any more within seconds, not a minute (docs/operate.md).
-  fleet_.pair().b().Run(
-      "STOP SLAVE; SET GLOBAL slave_net_timeout = 2; CHANGE MASTER TO master_heartbeat_period = 1; "
-      "START SLAVE");
-  EXPECT_TRUE(Eventually([&] { return IsWell(); }));
+  NoticeSilence();
   fleet_.SwitchOn();
   fleet_.StartTwo();
   EXPECT_TRUE(fleet_.Put(1));
@@ -371,6 +400,23 @@ TEST_F(OperateTest, AMasterThatWakesUpAfterItWasReplacedIsFenced) {
   EXPECT_EQ(fleet_.pair().a().Run("SELECT @@read_only"), "1\n");
   EXPECT_TRUE(fleet_.Has(1));
   EXPECT_TRUE(fleet_.Has(2));
+}
+
+/// A master that hung, and goes on when its slave was cut off from it, but could not take its place yet.
+TEST_F(OperateTest, ASlaveThatWasToLeadFollowsAgainWhenItsMasterLives) {
+  NoticeSilence();
+  fleet_.SwitchOn();
+  SetFailPointHook([](std::string_view at) {
+    if (at == "promote.applied") throw std::runtime_error("the slave cannot go on");
+  });
+  fleet_.StartTwo();
+  fleet_.pair().a().Pause();
+  EXPECT_TRUE(fleet_.AwaitAlarm("the slave cannot go on"));
+  fleet_.pair().a().Resume();
+  EXPECT_TRUE(Eventually([&] { return IsWell(); }));
+  SetFailPointHook(nullptr);
+  EXPECT_EQ(fleet_.pair().Master(), fleet_.pair().host_a());
+  EXPECT_TRUE(fleet_.Put(1));
 }
 
 TEST_F(OperateTest, AHostThatCannotBeFencedIsNotReplaced) {

@@ -6,7 +6,9 @@
 
 #include "base/fail_point.h"
 #include "shardops/promote.h"
+#include "shardops/status.h"
 #include "tests/shardops/pair.h"
+#include "tests/shardops/promote_fixture.h"
 #include "tests/support/eventually.h"
 #include "tests/support/status_matchers.h"
 
@@ -68,6 +70,63 @@ TEST_F(PromoteWindowTest, AMasterThatIsOpenedAgainAcknowledgesNothingWithoutTheS
   pair_.b().Run("START SLAVE IO_THREAD");
   client.join();
   EXPECT_TRUE(acknowledged);
+}
+
+/// A process that slept, while another one did what was left, and put the roles back.
+TEST_F(PromoteWindowTest, AProcessThatWasOvertakenMakesNobodyFollow) {
+  pair_.b().Run("STOP SLAVE; RESET SLAVE ALL");
+  SetFailPointHook([&](std::string_view name) {
+    if (name != "promote.following") return;
+    EXPECT_OK(pair_.fleet().ledger->BeginOver(
+        {.what = "promote", .claims = {Claim::Host(pair_.host_b().ToString(), ClaimMode::kExclusive)}}));
+  });
+  const auto promotion = Promote(pair_.fleet(), pair_.host_a(), {});
+  SetFailPointHook(nullptr);
+  ASSERT_OK(promotion);
+  EXPECT_FALSE(promotion->follows);
+  EXPECT_EQ(pair_.b().Run("SHOW SLAVE STATUS"), "");
+  // Or it sleeps a moment later.
+  SetFailPointHook([&](std::string_view name) {
+    if (name != "promote.following") return;
+    pair_.b().Run("KILL " +
+                  pair_.b().Run(std::string("SELECT IS_USED_LOCK('") + shardops::kOperatorLock + "')"));
+  });
+  const auto again = Promote(pair_.fleet(), pair_.host_a(), {});
+  SetFailPointHook(nullptr);
+  ASSERT_OK(again);
+  EXPECT_FALSE(again->follows);
+  EXPECT_EQ(pair_.b().Run("SHOW SLAVE STATUS"), "");
+}
+
+TEST_F(PromoteWindowTest, AFenceHoldsAgainstAnEmergencyThatIsAboutToOpenTheHost) {
+  ASSERT_OK(shardops::InspectFleet(pair_.fleet()));
+  // An older fence of the slave, which somebody saw take writes, is no reason not to promote it.
+  ASSERT_OK(shardops::Fence(pair_.fleet(), pair_.host_b()));
+  pair_.a().Kill();
+  SetFailPointHook([&](std::string_view name) {
+    if (name == "promote.published") EXPECT_OK(shardops::Fence(pair_.fleet(), pair_.host_b()));
+  });
+  EXPECT_THAT(Promote(pair_.fleet(), pair_.host_b(), {.emergency = true}),
+              FailsWith(absl::StatusCode::kUnavailable, "No host of the pair takes writes now"));
+  SetFailPointHook(nullptr);
+  EXPECT_EQ(pair_.b().Run("SELECT @@read_only"), "1\n");
+  EXPECT_THAT(Promote(pair_.fleet(), pair_.host_b(), {.emergency = true, .only_complete = true}),
+              FailsWith(absl::StatusCode::kFailedPrecondition, "since it was fenced by"));
+  ASSERT_OK(Promote(pair_.fleet(), pair_.host_b(), {}));
+  EXPECT_EQ(pair_.b().Run("SELECT @@read_only"), "0\n");
+}
+
+TEST_F(PromoteWindowTest, AnOlderFenceOfTheSlaveDoesNotKeepASuccessorFromOpeningIt) {
+  ASSERT_OK(shardops::InspectFleet(pair_.fleet()));
+  ASSERT_OK(shardops::Fence(pair_.fleet(), pair_.host_b()));
+  pair_.a().Kill();
+  SetFailPointHook([&](std::string_view name) {
+    if (name == "promote.published") throw Died();
+  });
+  EXPECT_THROW(EXPECT_OK(Promote(pair_.fleet(), pair_.host_b(), {.emergency = true})), Died);
+  SetFailPointHook(nullptr);
+  ASSERT_OK(Promote(pair_.fleet(), pair_.host_b(), {.emergency = true, .only_complete = true}));
+  EXPECT_EQ(pair_.b().Run("SELECT @@read_only"), "0\n");
 }
 
 TEST_F(PromoteWindowTest, AMasterThatTookNoWritesIsNotOpenedByAPromotionThatFails) {

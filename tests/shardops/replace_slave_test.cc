@@ -41,7 +41,8 @@ TEST_F(PromoteTest, AMapThatChangesDuringACopyDoesNotMakeTheCopyUseless) {
 
 TEST_F(PromoteTest, ASlaveThatIsLostIsReplacedByAnotherHost) {
   History history(Clients::kKeys);
-  Clients clients(*store_, "events", history, 4, Seed("replaced"));
+  // Two write no more than a new slave of MySQL applies beside them.
+  Clients clients(*store_, "events", history, 2, Seed("replaced"));
   clients.Work(50);
   MariaDbServer third(kThird);
   const Host by{"127.0.0.1", third.port()};
