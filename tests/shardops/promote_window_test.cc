@@ -104,7 +104,8 @@ TEST_F(PromoteWindowTest, AFenceHoldsAgainstAnEmergencyThatIsAboutToOpenTheHost)
   ASSERT_OK(shardops::Fence(pair_.fleet(), pair_.host_b()));
   pair_.a().Kill();
   SetFailPointHook([&](std::string_view name) {
-    if (name == "promote.published") EXPECT_OK(shardops::Fence(pair_.fleet(), pair_.host_b()));
+    if (name != "promote.published") return;
+    EXPECT_OK(shardops::Fence(pair_.fleet(), pair_.host_b()));
   });
   EXPECT_THAT(Promote(pair_.fleet(), pair_.host_b(), {.emergency = true}),
               FailsWith(absl::StatusCode::kUnavailable, "No host of the pair takes writes now"));
