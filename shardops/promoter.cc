@@ -11,6 +11,7 @@
 #include "shardops/gtid.h"
 #include "shardops/notes.h"
 #include "shardops/remember.h"
+#include "shardops/status.h"
 
 namespace kvstore::shardops {
 namespace {
@@ -396,6 +397,13 @@ absl::Status Promoter::TryAttach(HostAdmin& master, HostAdmin& slave, bool follo
     // ledger and on the host.
     Reached("promote.following");
     if (auto status = held_.Check(); absl::IsAborted(status)) return status;
+    const auto leads = master.Read();
+    if (!leads.ok()) return leads.status();
+    const auto was = slave.Read();
+    if (!was.ok()) return was.status();
+    if (const std::string lost = LostTransactions(*was, *leads); !lost.empty()) {
+      return Refuse(fmt::format("{} {}", other().ToString(), lost));
+    }
     if (auto status = slave.Follow(host(), fleet_.access); !status.ok()) return status;
     // Clients that connected meanwhile have the old map.
     if (const auto ended = slave.EndClients(); !ended.ok()) return ended.status();

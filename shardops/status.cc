@@ -118,8 +118,9 @@ void FindMasterProblems(HostReport& report, const HostReport* slave_report) {
         " makes that the master first");
   }
   if (slave_report != nullptr && slave_report->state) {
-    if (const std::string stray = StrayTransactions(*slave_report->state, state); !stray.empty()) {
-      say(fmt::format("its slave {} {}", slave, stray));
+    for (const auto& find : {StrayTransactions, LostTransactions}) {
+      const std::string found = find(*slave_report->state, state);
+      if (!found.empty()) say(fmt::format("its slave {} {}", slave, found));
     }
   }
   if (state.following) say("is a master by the map, and follows " + state.following->master.ToString());
@@ -319,6 +320,17 @@ std::string StrayTransactions(const HostState& slave, const HostState& master) {
       "it new; "
       "or, to keep them, kv shards promote {1}",
       stray, slave.host.ToString());
+}
+
+std::string LostTransactions(const HostState& slave, const HostState& master) {
+  if (slave.server_uuid.empty() || master.server_uuid.empty()) return "";
+  const uint64_t lost =
+      GtidSet(master.gtid).OfServer(slave.server_uuid, kSkippedTag).CountMissingIn(GtidSet(slave.gtid));
+  if (lost == 0) return "";
+  return fmt::format(
+      "has lost {} transactions of its own, which its master has, and takes none of these from it: kv shards "
+      "replace-slave {} --discard makes it new",
+      lost, slave.host.ToString());
 }
 
 HostReport InspectHost(FleetOperator& fleet, const Pair& pair, bool master) {

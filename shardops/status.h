@@ -31,6 +31,11 @@ struct HostReport {
 /// only; it does not matter which of the two was read first.
 std::string StrayTransactions(const HostState& slave, const HostState& master);
 
+/// Returns a sentence about transactions that began on a slave and that it has lost by a crash, while its
+/// master has them. A MySQL server takes none of its own from a master, so it could never have all. Empty if
+/// there are none. MySQL only; it does not matter which of the two was read first.
+std::string LostTransactions(const HostState& slave, const HostState& master);
+
 /// Asks one host of a pair.
 HostReport InspectHost(FleetOperator& fleet, const Pair& pair, bool master);
 

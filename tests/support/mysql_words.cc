@@ -23,6 +23,7 @@ constexpr Words kSql[] = {
     {"master_delay", "source_delay"},
     {"master_heartbeat_period", "source_heartbeat_period"},
     {"slave_net_timeout", "replica_net_timeout"},
+    {"SHOW SLAVE STATUS", "SHOW REPLICA STATUS"},
     {"START SLAVE", "START REPLICA"},
     {"STOP SLAVE", "STOP REPLICA"},
     {"RESET SLAVE", "RESET REPLICA"},
