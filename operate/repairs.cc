@@ -73,7 +73,7 @@ void Repairs::HandleMaster(Leader& leader, const HostReport& report, const PairR
   if (promoted) {
     // That leader may hang, and hold the host.
     if (IsDue(report.host)) {
-      Complete(leader, report.pair, {.emergency = true}, report.host,
+      Complete(leader, report.pair, {.take_hosts = true}, report.host,
                "take writes, which a leader has begun");
     }
   } else if (WasRestarted(report) && IsDue(report.host)) {
@@ -138,9 +138,9 @@ void Repairs::GiveUp(Leader& leader, const HostReport& report, const HostReport*
   if (master == nullptr || !master->state || master->state->read_only || !report.state->read_only) return;
   const auto& following = report.state->following;
   if (following && (following->receives || following->reconnects)) return;
-  // Commits of the master wait for it.
+  // Commits of the master wait for it. The leader that has cut it off may hang, and hold it.
   if (IsDue(report.host)) {
-    Complete(leader, report.pair, {.open = false}, report.host,
+    Complete(leader, report.pair, {.take_hosts = true, .open = false}, report.host,
              fmt::format("follow {} again, which lives", report.pair.master.ToString()));
   }
 }

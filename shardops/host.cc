@@ -213,11 +213,15 @@ absl::StatusOr<HostTables> HostAdmin::ReadTables() {
   });
 }
 
+std::string AllOf(const HostState& state) {
+  if (!state.following || state.following->received.empty()) return state.gtid;
+  const std::string& received = state.following->received;
+  return state.engine == Engine::kMySql ? UnionOfSets(state.gtid, received)
+                                        : LatestOfEachDomain(state.gtid, received);
+}
+
 uint64_t CountNotReceived(const std::string& gtid, const HostState& slave) {
-  if (!slave.following || slave.following->received.empty()) return CountMissing(gtid, slave.gtid);
-  const std::string& received = slave.following->received;
-  return CountMissing(gtid, slave.engine == Engine::kMySql ? UnionOfSets(slave.gtid, received)
-                                                           : LatestOfEachDomain(slave.gtid, received));
+  return CountMissing(gtid, AllOf(slave));
 }
 
 // ---- changing ----

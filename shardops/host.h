@@ -41,6 +41,9 @@ bool IsBroken(const Following& following);
 /// there.
 absl::Status CheckReplicates(const Host& slave, const HostState& state, const Host& master);
 
+/// Returns all that a host has, as a position or set: also what it has received as a slave and not applied.
+std::string AllOf(const HostState& state);
+
 /// Returns how many transactions up to `gtid` a slave has not. What it has received counts, whether or not it
 /// is applied.
 uint64_t CountNotReceived(const std::string& gtid, const HostState& slave);

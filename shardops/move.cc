@@ -381,6 +381,17 @@ absl::Status CancelMove(FleetOperator& fleet, const MoveRange& range, const std:
   } else {
     const auto target = HostAdmin::OpenClaimed(MasterOf(*maps, move.to), fleet.access);
     if (!target.ok()) return TargetSilentError(move, target.status());
+    const auto state = (*target)->Read();
+    if (!state.ok()) return state.status();
+    // Nothing may be written on a host that may have lost, by a crash, what its slave has.
+    if (state->read_only) {
+      return Refuse(fmt::format(
+          "{0} takes no writes, so that the copies there cannot be removed: kv shards promote {0}, then run "
+          "the command again. If that says that {1} has more: stop the server at {0}, then kv shards promote "
+          "{1} --emergency",
+          (*target)->host().ToString(),
+          (*target)->host() == move.to.master ? move.to.slave.ToString() : move.to.master.ToString()));
+    }
     if (auto status = Channel(**target).End(); !status.ok()) return status;
     if (!all) {
       if (auto status = DropCopies(fleet, **target, rest); !status.ok()) return status;

@@ -177,8 +177,10 @@ absl::Status RecordFenced(FleetOperator& fleet, const Host& host) {
   });
 }
 
-absl::Status ForgetFenced(FleetOperator& fleet, const Host& host) {
-  return ChangeUnclaimed(fleet, host, [](Json& note) { return note.erase(kFenced) > 0; });
+absl::Status ForgetFenced(FleetOperator& fleet, const Host& host, const Note& known) {
+  return ChangeUnclaimed(fleet, host, [&](Json& note) {
+    return HaveSameFence({.json = note}, known) && note.erase(kFenced) > 0;
+  });
 }
 
 std::string FencedBy(const Note& note) {
@@ -186,6 +188,10 @@ std::string FencedBy(const Note& note) {
   if (fenced == note.json.end()) return "";
   const auto by = fenced->is_object() ? fenced->find("by") : fenced->end();
   return by != fenced->end() && by->is_string() ? by->get<std::string>() : "somebody";
+}
+
+bool HaveSameFence(const Note& one, const Note& other) {
+  return one.json.value(kFenced, Json()) == other.json.value(kFenced, Json());
 }
 
 Note WithoutFenced(Note note) {

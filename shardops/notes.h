@@ -58,10 +58,13 @@ absl::Status ForgetLeftCopies(FleetOperator& fleet, const Held& held, const Host
 /// Records in the note that whoever operates the fleet has fenced a host, and that nobody is to open it of
 /// his own accord, also not when it was started again. UNAVAILABLE if the note cannot be written.
 absl::Status RecordFenced(FleetOperator& fleet, const Host& host);
-/// Removes that from the note: the host takes writes again.
-absl::Status ForgetFenced(FleetOperator& fleet, const Host& host);
+/// Removes that from the note, because the host is to take writes again; unless somebody has fenced it since
+/// the note was as in `known`.
+absl::Status ForgetFenced(FleetOperator& fleet, const Host& host, const Note& known);
 /// Returns who has fenced a host, by its note; empty if nobody has since it took writes.
 std::string FencedBy(const Note& note);
+/// Whether two notes about a host tell of the same fence, or both of none.
+bool HaveSameFence(const Note& one, const Note& other);
 /// Returns the note without that.
 Note WithoutFenced(Note note);
 

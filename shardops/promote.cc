@@ -88,7 +88,7 @@ absl::StatusOr<uint64_t> Fence(FleetOperator& fleet, const Host& host) {
     all += *ended;
     Reached("fence.stopped");
     // Whoever was about to open the host has lost it from here on; and who claims it later reads the note.
-    if (auto status = (*admin)->TakeClaim(); !status.ok()) return status;
+    const absl::Status claimed = (*admin)->TakeClaim();
     // Behind the fence: until then an inspection may find that it takes writes.
     if (auto status = RecordFenced(fleet, host); !status.ok()) {
       fleet.report(
@@ -96,6 +96,10 @@ absl::StatusOr<uint64_t> Fence(FleetOperator& fleet, const Host& host) {
                       "started again: {}",
                       host.ToString(), std::string(status.message())));
       return all;
+    }
+    if (!claimed.ok()) {
+      return absl::Status(claimed.code(), fmt::format("{} takes no writes, but may be opened again: {}",
+                                                      host.ToString(), std::string(claimed.message())));
     }
     // It may have been opened before it was claimed.
     const auto state = (*admin)->Read();

@@ -27,6 +27,9 @@ struct PromoteOptions {
   /// Of a host that the maps name the master: refused unless the other host answers, which may have
   /// acknowledged transactions that this one has lost.
   bool needs_other = false;
+  /// Ends the connections of those who have locked a host, as an emergency does, such as a process that
+  /// hangs; but does not begin while the ledger has an operation of somebody else on these hosts.
+  bool take_hosts = false;
   /// Whether a host that the maps name the master is made to take writes; if not, it is refused unless it
   /// does.
   bool open = true;

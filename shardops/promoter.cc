@@ -31,8 +31,9 @@ constexpr std::chrono::seconds kCheckHeldInterval{1};
 constexpr uint64_t kMaxLag = 2;
 
 /// Returns how many transactions its slave has received, applied or not, that a master has lost by a crash.
+/// One that takes writes may send them, on MySQL, before it has them itself.
 uint64_t CountLost(const HostState& master, const HostState& slave) {
-  if (!slave.following || slave.following->master != master.host) return 0;
+  if (!master.read_only || !slave.following || slave.following->master != master.host) return 0;
   return CountMissingOfDomain(slave.following->received, master.gtid, master.gtid_domain);
 }
 
@@ -61,6 +62,11 @@ absl::StatusOr<PromotionPlan> PlanPromotion(const Maps& maps, const Host& host) 
 }
 
 absl::StatusOr<Promotion> Promoter::Run() {
+  if (!options_.only_complete) {
+    auto note = LoadNote(fleet_, host());
+    if (!note.ok()) return note.status();
+    known_ = *std::move(note);
+  }
   if (auto status = CheckCopyEnded(fleet_, host()); !status.ok()) {
     std::string more;
     if (plan_.published) {
@@ -112,7 +118,7 @@ absl::Status Promoter::CheckSlave(const HostState& slave) const {
 
 absl::Status Promoter::CheckPlanned(const HostState& master, const HostState& slave) const {
   // A slave that has more than its master cannot receive from it. Nobody writes meanwhile.
-  const bool ahead = master.read_only && CountLost(master, slave) > 0;
+  const bool ahead = CountLost(master, slave) > 0;
   if (slave.following && !ahead) {
     if (!slave.following->receives) {
       return Refuse(
@@ -165,7 +171,8 @@ absl::StatusOr<Promotion> Promoter::Planned() {
   // commits are to wait as those of the old master do.
   const SemiSyncWait wanted = WantedSemiSync(NoteOrEmpty(fleet_, other()), *was);
   if (auto status = RecordSuspendedWait(fleet_, host(), wanted); !status.ok()) return status;
-  if (auto status = ForgetFenced(fleet_, host()); !status.ok()) return status;
+  if (auto status = CheckNotFenced(); !status.ok()) return status;
+  if (auto status = ForgetFenced(fleet_, host(), known_); !status.ok()) return status;
   Reached("promote.begin");
 
   const auto stopped = Drain(**master, *was, **slave);
@@ -228,10 +235,9 @@ absl::Status Promoter::AwaitAll(HostAdmin& slave, const HostState& master) const
   const auto state = slave.Read();
   if (!state.ok()) return state.status();
   if (state->following) {
-    if (auto status = slave.AwaitGtid(master.gtid, options_.catch_up); !status.ok()) return status;
-    // What the master has lost by a crash is not to be lost here as well.
-    if (CountLost(master, *state) == 0) return absl::OkStatus();
-    return slave.AwaitGtid(state->following->received, options_.catch_up);
+    // A master that has lost by a crash what this slave has received can send it nothing more.
+    return slave.AwaitGtid(CountLost(master, *state) > 0 ? state->following->received : master.gtid,
+                           options_.catch_up);
   }
   // An earlier attempt has applied everything and got this far; or this host has led meanwhile, and its
   // position as a slave is that from before.
@@ -270,7 +276,8 @@ absl::StatusOr<Promotion> Promoter::Complete() {
   for (HostAdmin* const admin : {master->get(), slave.ok() ? slave->get() : nullptr}) {
     if (admin == nullptr) continue;
     // An emergency that was cut short may have left a process that hangs.
-    const absl::Status claimed = options_.emergency && !options_.dry_run ? TakeHost(*admin) : admin->Claim();
+    const bool takes = (options_.emergency || options_.take_hosts) && !options_.dry_run;
+    const absl::Status claimed = takes ? TakeHost(*admin) : admin->Claim();
     if (!claimed.ok()) return claimed;
   }
   // The slave is read before the master, which goes on writing: otherwise the slave would seem to have
@@ -298,7 +305,7 @@ absl::StatusOr<Promotion> Promoter::Complete() {
     return Refuse(
         fmt::format("{}: is read-only: kv shards promote {} opens it", host().ToString(), host().ToString()));
   }
-  if (is->read_only && options_.only_complete) {
+  if (is->read_only) {
     if (auto status = CheckNotFenced(); !status.ok()) return status;
   }
   bool follows = found->follows;
@@ -318,7 +325,7 @@ absl::StatusOr<Promotion> Promoter::Complete() {
     // learns from the note that commits are acknowledged here without it, or this host is not opened.
     if (auto status = held_.Check(); !status.ok()) return status;
     if (!options_.only_complete) {
-      if (auto status = ForgetFenced(fleet_, host()); !status.ok()) return status;
+      if (auto status = ForgetFenced(fleet_, host(), known_); !status.ok()) return status;
     }
     Reached("promote.allowing");
     if (auto status = (*master)->BecomeMaster(); !status.ok()) return status;
@@ -340,7 +347,7 @@ absl::Status Promoter::CheckNotFenced() const {
   const auto note = LoadNote(fleet_, host());
   if (!note.ok()) return note.status();
   const std::string by = FencedBy(*note);
-  if (by.empty()) return absl::OkStatus();
+  if (by.empty() || HaveSameFence(*note, known_)) return absl::OkStatus();
   return Refuse(fmt::format("{0}: stays read-only since it was fenced by {1}: kv shards promote {0} opens it",
                             host().ToString(), by));
 }
@@ -359,17 +366,22 @@ absl::StatusOr<Promoter::OtherHost> Promoter::CheckOther(const HostState& master
                               other().ToString(), host().ToString(), other().ToString()));
   }
   // A slave that replicates nothing, as one whose notes are damaged after kill -9, must be told to follow.
-  found.follows = found.usable && slave->following && slave->following->master == host() &&
-                  (slave->following->applies || slave->following->receives || slave->following->reconnects);
-  uint64_t more = CountBeyond(slave->gtid_state, master.gtid_state, /*unknown=*/false);
-  bool has_all = CountBeyond(master.gtid_state, slave->gtid_state, /*unknown=*/true) == 0;
-  if (const uint64_t lost = CountLost(master, *slave); lost > 0) {
-    // It may have applied less than its master still has, and will apply all.
-    more = std::max(more, lost);
-    has_all = has_all || CountNotReceived(master.gtid, *slave) == 0;
-  }
+  // So must one that was only told to receive nothing more.
+  const auto& following = slave->following;
+  found.follows =
+      found.usable && following && following->master == host() &&
+      (following->receives || following->reconnects || (following->applies && !following->error.empty()));
+  const uint64_t lost = CountLost(master, *slave);
+  const uint64_t more = std::max(lost, CountBeyond(slave->gtid_state, master.gtid_state, /*unknown=*/false));
   if (more == 0 || !found.usable) return found;
-  if (has_all) {
+  bool has_all = CountBeyond(master.gtid_state, slave->gtid_state, /*unknown=*/true) == 0;
+  if (lost > 0) {
+    // It may have applied less than its master still has, and will apply all. A move may have brought the
+    // master transactions of another domain, which it can send nobody now.
+    has_all = has_all || CountMissingOfDomain(master.gtid, AllOf(*slave), master.gtid_domain) == 0;
+  }
+  // What the slave has was acknowledged: only a person may give that up.
+  if (has_all || (lost > 0 && options_.only_complete)) {
     return Refuse(fmt::format("{} has {} transactions that {} lacks: kv shards promote {}",
                               other().ToString(), more, host().ToString(), other().ToString()));
   }

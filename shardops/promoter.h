@@ -10,6 +10,7 @@
 #include "shardops/fleet_operator.h"
 #include "shardops/host.h"
 #include "shardops/maps.h"
+#include "shardops/notes.h"
 #include "shardops/promote_options.h"
 
 namespace kvstore::shardops {
@@ -50,7 +51,7 @@ class Promoter {
   absl::StatusOr<Promotion> Complete();
   absl::StatusOr<Promotion> Planned();
   absl::StatusOr<Promotion> Emergency();
-  /// Claims a host, in an emergency, from whoever has the claim. ABORTED if this operation is not held.
+  /// Claims a host from whoever has the claim. ABORTED if this operation is not held.
   absl::Status TakeHost(HostAdmin& admin) const;
   /// Checks that a slave could be a master, and follows this pair's master, or nobody because an interrupted
   /// promotion got that far.
@@ -68,8 +69,9 @@ class Promoter {
   /// Whether somebody has taken this operation's claims away and made the slave the master in the maps. False
   /// if that cannot be found out: the maps cannot be changed either while ZooKeeper is away.
   bool PromotedMeanwhile() const;
-  /// FAILED_PRECONDITION if somebody has fenced the host that is to take writes, which kv operate is not to
-  /// undo. To be called once the host is claimed: who fences it from then on takes the claim away (Fence).
+  /// FAILED_PRECONDITION if somebody has fenced the host that is to take writes: of a promotion that only
+  /// completes, at any time, else since it began. To be called once the host is claimed: who fences it from
+  /// then on takes the claim away (Fence).
   absl::Status CheckNotFenced() const;
   /// Checks whether the other host can follow this one, and reports why not. FAILED_PRECONDITION if both take
   /// writes, or the other one has everything that this one has, and more, applied or not.
@@ -104,6 +106,7 @@ class Promoter {
   FleetOperator& fleet_;
   const PromoteOptions& options_;
   const PromotionPlan plan_;
+  Note known_;  // the note about the host as it was before; empty if this only completes
   const Held held_;
 };
 

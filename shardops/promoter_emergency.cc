@@ -102,8 +102,8 @@ absl::Status Promoter::RecordInspection(const HostState& slave) {
                       {"timeout_ms", seen.value("timeout_ms", uint64_t{0})}});
   }
   if (auto status = WriteNote(fleet_, host(), inspected); !status.ok()) return status;
-  // Somebody may have fenced it when it was a slave that took writes. A fence from here on holds.
-  return ForgetFenced(fleet_, host());
+  // Somebody may have fenced it when it was a slave that took writes. A newer fence holds.
+  return ForgetFenced(fleet_, host(), known_);
 }
 
 absl::Status Promoter::TakeHost(HostAdmin& admin) const {
@@ -138,6 +138,7 @@ absl::StatusOr<Promotion> Promoter::Emergency() {
                               other().ToString()));
     return promotion;
   }
+  if (auto status = CheckNotFenced(); !status.ok()) return status;
   if (auto status = RecordInspection(*is); !status.ok()) return status;
   Reached("promote.begin");
   if (is->following) {

@@ -95,6 +95,23 @@ TEST_F(PromoteLostEndTest, WhatTheSlaveHasReceivedIsNotLost) {
   }
 }
 
+/// The channel of a move goes on when the server is started, whether or not it takes writes of clients.
+TEST_F(PromoteLostEndTest, WhatAMoveHasBroughtSinceDoesNotHideIt) {
+  KV_SKIP_ON_MYSQL("domains of GTIDs");
+  Keep();
+  auto holds_back = HoldBack();
+  Lose();
+  pair_.a().Run("SET SESSION gtid_domain_id = 77; CREATE DATABASE brought");
+  for (const bool by_itself : {true, false}) {
+    EXPECT_THAT(Promote(pair_.fleet(), pair_.host_a(), {.only_complete = by_itself}),
+                FailsWith(absl::StatusCode::kFailedPrecondition, "transactions that"));
+    EXPECT_TRUE(IsReadOnly(pair_.a()));
+  }
+  holds_back = nullptr;
+  ASSERT_OK(Promote(pair_.fleet(), pair_.host_b(), {})) << "as the error says";
+  EXPECT_EQ(pair_.b().Run("SHOW DATABASES LIKE 'acknowledged'"), "acknowledged\n");
+}
+
 TEST_F(PromoteLostEndTest, AMasterIsNotOpenedByItselfBeforeItsSlaveWasAsked) {
   Keep();
   Lose();

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "base/fail_point.h"
+#include "shardops/notes.h"
 #include "shardops/promote.h"
 #include "shardops/status.h"
 #include "tests/shardops/pair.h"
@@ -96,6 +97,28 @@ TEST_F(PromoteWindowTest, AProcessThatWasOvertakenMakesNobodyFollow) {
   ASSERT_OK(again);
   EXPECT_FALSE(again->follows);
   EXPECT_EQ(pair_.b().Run("SHOW SLAVE STATUS"), "");
+}
+
+TEST_F(PromoteWindowTest, ASlaveThatWasOnlyToldToReceiveNothingFollowsAgain) {
+  pair_.b().Run("STOP SLAVE IO_THREAD");
+  const auto promotion = Promote(pair_.fleet(), pair_.host_a(), {});
+  ASSERT_OK(promotion);
+  EXPECT_TRUE(promotion->follows);
+}
+
+TEST_F(PromoteWindowTest, AFenceThatIsNewerThanTheCommandToOpenTheHostHolds) {
+  ASSERT_OK(shardops::Fence(pair_.fleet(), pair_.host_a()));
+  SetFailPointHook([&](std::string_view name) {
+    if (name != "promote.opening") return;
+    EXPECT_OK(shardops::Fence(pair_.fleet(), pair_.host_a()));
+  });
+  EXPECT_FALSE(Promote(pair_.fleet(), pair_.host_a(), {}).ok());
+  SetFailPointHook(nullptr);
+  EXPECT_EQ(pair_.a().Run("SELECT @@read_only"), "1\n");
+  ASSERT_OK_AND_ASSIGN(const auto note, shardops::LoadNote(pair_.fleet(), pair_.host_a()));
+  EXPECT_NE(shardops::FencedBy(note), "");
+  ASSERT_OK(Promote(pair_.fleet(), pair_.host_a(), {}));
+  EXPECT_EQ(pair_.a().Run("SELECT @@read_only"), "0\n");
 }
 
 TEST_F(PromoteWindowTest, AFenceHoldsAgainstAnEmergencyThatIsAboutToOpenTheHost) {
