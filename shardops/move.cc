@@ -383,8 +383,12 @@ absl::Status CancelMove(FleetOperator& fleet, const MoveRange& range, const std:
     if (!target.ok()) return TargetSilentError(move, target.status());
     const auto state = (*target)->Read();
     if (!state.ok()) return state.status();
-    // Nothing may be written on a host that may have lost, by a crash, what its slave has.
-    if (state->read_only) {
+    const auto pairs = maps->Pairs();
+    const bool serves =
+        std::any_of(pairs.begin(), pairs.end(), [&](const Pair& one) { return SameHosts(one, move.to); });
+    // Nothing may be written on a host that may have lost, by a crash, what its slave has; unless nothing was
+    // ever acknowledged there.
+    if (state->read_only && serves) {
       return Refuse(fmt::format(
           "{0} takes no writes, so that the copies there cannot be removed: kv shards promote {0}, then run "
           "the command again. If that says that {1} has more: stop the server at {0}, then kv shards promote "

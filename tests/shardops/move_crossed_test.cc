@@ -135,6 +135,10 @@ TEST_F(CrossedMoveTest, ANewHomeWhoseMasterWasReplacedMeanwhileGetsNothing) {
   EXPECT_THAT(Move(second_.hosts()), FailsWith(StatusCode::kFailedPrecondition, "kv shards move cancel"));
   SetFailPointHook(nullptr);
   EXPECT_EQ(Home(), first_.hosts());
+  second_.b().Run("SET GLOBAL read_only = ON");
+  EXPECT_THAT(CancelMove(first_.fleet(), kRows),
+              FailsWith(StatusCode::kFailedPrecondition, "takes no writes, so that the copies there"));
+  ASSERT_OK(Promote(first_.fleet(), second_.host_b(), {})) << "as the error says";
   ASSERT_OK(CancelMove(first_.fleet(), kRows));
   for (int row = 0; row < 20; ++row) EXPECT_OK(Put(std::to_string(row)));
 }
