@@ -223,8 +223,9 @@ absl::StatusOr<Manifest> CreateBackup(const CheckpointMaker& make, BlobStore& bl
   Create create(blobs, *destination, **checkpoint, manifest.id, bytes_per_s, progress);
   const absl::Status kept = InParallel(files.size(), kSent, [&](size_t i) {
     auto file = create.Keep(files[i]);
-    if (file.ok()) manifest.files[i] = *std::move(file);
-    return file.status();
+    if (!file.ok()) return file.status();
+    manifest.files[i] = *std::move(file);
+    return absl::OkStatus();
   });
   if (!kept.ok()) return kept;
   manifest.sent_objects = create.sent_objects();

@@ -130,8 +130,9 @@ absl::StatusOr<Manifest> CreateDatasetBackup(UnitReader& reader, const DatasetSp
   DatasetCreate create(blobs, *destination, manifest.id, total_bytes, progress, bytes_per_s);
   const absl::Status kept = InParallel(files.size(), kReaders, [&](size_t i) {
     auto of_range = create.Keep(**snapshot, (*ranges)[i], dataset.as_of_ms, i);
-    if (of_range.ok()) files[i] = *std::move(of_range);
-    return of_range.status();
+    if (!of_range.ok()) return of_range.status();
+    files[i] = *std::move(of_range);
+    return absl::OkStatus();
   });
   if (!kept.ok()) return kept;
   for (auto& of_range : files) {

@@ -112,8 +112,8 @@ absl::Status Fill(const Manifest& manifest, BlobStore& blobs, MigrationEndpoint&
   if (auto status = endpoint.TransitionTo(kEpoch, EndpointState::kImporting, /*capture=*/false); !status.ok())
     return status;
   UnitsRestore restore(manifest, blobs, endpoint, spec, progress);
-  const absl::Status restored = InParallel(manifest.files.size(), kFetched,
-                                           [&](size_t i) { return restore.RestoreFile(manifest.files[i]); });
+  absl::Status restored = InParallel(manifest.files.size(), kFetched,
+                                     [&](size_t i) { return restore.RestoreFile(manifest.files[i]); });
   if (!restored.ok()) return restored;
   if (auto status = restore.CheckCount(); !status.ok()) return status;
   const DatasetPart& dataset = *manifest.dataset;
@@ -132,7 +132,7 @@ absl::Status RestoreUnits(const Manifest& manifest, BlobStore& blobs, MigrationE
         fmt::format("backup: {} is not one of a dataset of {}", manifest.id, Name(spec.shape)));
   }
   if (auto status = endpoint.RaiseEpoch(kEpoch); !status.ok()) return status;
-  const absl::Status filled = Fill(manifest, blobs, endpoint, spec, progress);
+  absl::Status filled = Fill(manifest, blobs, endpoint, spec, progress);
   if (!filled.ok()) endpoint.TransitionTo(kEpoch, EndpointState::kAbsent, /*capture=*/false).IgnoreError();
   return filled;
 }

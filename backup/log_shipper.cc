@@ -103,7 +103,7 @@ absl::Status LogShipper::Round(bool is_last) {
   const bool is_due =
       *schema != chain_->schema || Clock::now() - shipped_at_ >= std::chrono::milliseconds(options_.ship_ms);
   if (!is_due && !is_last) return absl::OkStatus();
-  const absl::Status shipped = Ship();
+  absl::Status shipped = Ship();
   if (absl::IsOutOfRange(shipped) || absl::IsAlreadyExists(shipped)) {
     chain_.reset();
     Say(true,

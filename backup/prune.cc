@@ -89,7 +89,7 @@ absl::Status FindRemoved(BlobStore& blobs, const BackupList& list, uint64_t now_
   for (const auto& [id, removed_ms] : list.removed) {
     if (IsOver(removed_ms, now_ms)) continue;
     // A create may have found objects by this manifest before it was removed, and before it was damaged.
-    const absl::Status added = AddNeeded(blobs, id, needed.removed);
+    absl::Status added = AddNeeded(blobs, id, needed.removed);
     needed.unknown = needed.unknown || absl::IsDataLoss(added);
     if (!added.ok() && !absl::IsNotFound(added) && !absl::IsDataLoss(added)) return added;
   }
@@ -109,7 +109,7 @@ absl::Status DeleteObjects(BlobStore& blobs, const Needed& needed, uint64_t now_
       pruned.waiting_bytes += object.size;
     }
   }
-  const absl::Status deleted = InParallel(over.size(), kDeleted, [&](size_t i) {
+  absl::Status deleted = InParallel(over.size(), kDeleted, [&](size_t i) {
     Reached("prune-object");
     return blobs.Delete(over[i]->name);
   });

@@ -102,7 +102,7 @@ class Restore {
     const auto created = OpenForWriting(path, O_EXCL);
     if (!created.ok()) return created.status();
     const Descriptor open(*created);
-    const absl::Status fetched = Fetch(
+    absl::Status fetched = Fetch(
         file, [&](uint64_t offset, std::string_view bytes) { return WriteAt(open, path, offset, bytes); });
     if (!fetched.ok()) return fetched;
     return ::fsync(open.get()) == 0 ? absl::OkStatus() : FileError(path, "sync", errno);
@@ -122,7 +122,7 @@ class Restore {
   }
 
   absl::Status Fetch(const BackedUpFile& file, const BlobSink& sink) {
-    const absl::Status read = blobs_.Read(file.blob, {.size = file.size, .checksum = file.checksum}, sink);
+    absl::Status read = blobs_.Read(file.blob, {.size = file.size, .checksum = file.checksum}, sink);
     if (!absl::IsNotFound(read)) return read;
     return absl::DataLossError(fmt::format(
         "{}: the object {} of the backup {} is missing; if the backup was pruned meanwhile, restore another",

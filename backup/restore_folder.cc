@@ -65,7 +65,7 @@ absl::Status BeginRestoreFolder(const fs::path& folder, uint64_t bytes, const st
   if (!file.ok()) return file.status();
   const Descriptor open(*file);
   const std::string text = fmt::format("{} is being restored into this folder\n", what);
-  const absl::Status written = WriteAll(open.get(), unfinished, text);
+  absl::Status written = WriteAll(open.get(), unfinished, text);
   if (!written.ok()) EndRestoreFolder(folder);
   return written;
 }

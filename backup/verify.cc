@@ -81,7 +81,7 @@ class Verification {
       total += file->size;
     }
     ProgressCounter read(progress_, total, "the verification was stopped");
-    const absl::Status checked = InParallel(files.size(), kFetched, [&](size_t i) {
+    absl::Status checked = InParallel(files.size(), kFetched, [&](size_t i) {
       const BackedUpFile& file = *files[i];
       return CheckFile(file,
                        blobs_.Read(file.blob, {.size = file.size, .checksum = file.checksum},

@@ -30,7 +30,7 @@ bool IsFolder(const Descriptor& folder, const std::string& name) {
 }  // namespace
 
 absl::Status BlobFileError(const std::filesystem::path& path, std::string_view action, int error) {
-  const absl::Status status = FileError(path, action, error);
+  absl::Status status = FileError(path, action, error);
   switch (error) {
     case EACCES:
     case EPERM:

@@ -105,7 +105,7 @@ class Uploader {
     if (mode_ == PutMode::kIfAbsent) call.headers.emplace_back("if-none-match", "*");
     call.stall_timeout_ms = kCompleteStallMs;
     call.error_may_be_in_body = true;
-    const absl::Status status = client_.Run(call);
+    absl::Status status = client_.Run(call);
     result.may_be_done = call.may_be_done;
     if (!status.ok()) return status;
     const auto answer = ParseXml(call.exchange.answer);

@@ -345,7 +345,7 @@ absl::Status JoinedLedger::End(std::string_view id) {
     const bool elsewhere = fleet_ != nullptr && absl::IsAborted(own_.Check(id));
     return elsewhere ? fleet_->End(id) : own_.End(id);
   }
-  const absl::Status status = fleet_->End(there.id);
+  absl::Status status = fleet_->End(there.id);
   // If a lasting operation could not be ended in the fleet's ledger, it stays in both, so that it can be
   // ended again. For others the fleet's ledger retries by itself (RetryEnds).
   if (!status.ok() && there.lasting) return status;

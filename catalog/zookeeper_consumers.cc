@@ -64,7 +64,7 @@ absl::Status ZooKeeperConsumers::Create(const DatasetSpec& spec, std::string_vie
   auto others = zookeeper_.List(above);
   if (absl::IsNotFound(others.status())) {
     for (const std::string& missing : {folder_, above}) {
-      const absl::Status made = zookeeper_.Create(missing, "", /*open=*/true);
+      absl::Status made = zookeeper_.Create(missing, "", /*open=*/true);
       if (!made.ok() && !absl::IsAlreadyExists(made)) return made;
     }
     others = zookeeper_.List(above);
@@ -76,7 +76,7 @@ absl::Status ZooKeeperConsumers::Create(const DatasetSpec& spec, std::string_vie
                     "those that are gone",
                     spec.name, kMaxConsumers, spec.name));
   }
-  const absl::Status made = zookeeper_.Change(
+  absl::Status made = zookeeper_.Change(
       {{.kind = ZooKeeperStep::Kind::kSet, .path = above, .data = "", .version = others->version},
        {.kind = ZooKeeperStep::Kind::kCreate, .path = NodeOf(spec, name), .data = data, .version = -1}});
   // Another process has made one at the same time, or has ended the keeping of changes.
@@ -94,7 +94,7 @@ absl::Status ZooKeeperConsumers::Put(const DatasetSpec& spec, std::string_view n
   }
   const std::string data = kForm + std::string(position);
   if (!version) return Create(spec, name, data);
-  const absl::Status set = zookeeper_.Set(NodeOf(spec, name), data, *version);
+  absl::Status set = zookeeper_.Set(NodeOf(spec, name), data, *version);
   if (absl::IsFailedPrecondition(set) || absl::IsNotFound(set)) {
     return absl::AbortedError(std::string(set.message()));
   }

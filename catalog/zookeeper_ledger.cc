@@ -59,7 +59,7 @@ absl::Status ZooKeeperLedger::Refresh() {
     }
     auto listing = zookeeper_.List(folder_);
     if (absl::IsNotFound(listing.status())) {
-      const absl::Status made = zookeeper_.Create(folder_, "", /*open=*/true);
+      absl::Status made = zookeeper_.Create(folder_, "", /*open=*/true);
       if (!made.ok() && !absl::IsAlreadyExists(made)) return made;
       continue;
     }
@@ -175,7 +175,7 @@ absl::Status ZooKeeperLedger::Check(std::string_view id) {
   // Callers that cannot confirm that they hold an operation undo what they have done. So this is asked
   // without the deadline of the thread's call.
   const ZooKeeper::IgnoreDeadline ignore_deadline;
-  const absl::Status status = zookeeper_.Get(PathOf(id), /*watch=*/false).status();
+  absl::Status status = zookeeper_.Get(PathOf(id), /*watch=*/false).status();
   if (status.ok()) return CheckConditions();
   if (!absl::IsNotFound(status)) return status;
   return absl::AbortedError(fmt::format(

@@ -68,7 +68,7 @@ absl::Status ZooKeeperTableRecords::Sync() {
 
 absl::Status ZooKeeperTableRecords::Begin(const DatasetSpec& spec) {
   for (const std::string& node : {folder_, NodeOf(spec)}) {
-    const absl::Status made = zookeeper_->Create(node, "", /*open=*/true);
+    absl::Status made = zookeeper_->Create(node, "", /*open=*/true);
     if (!made.ok() && !absl::IsAlreadyExists(made)) return made;
   }
   return absl::OkStatus();

@@ -104,7 +104,7 @@ class Scale {
       most = std::max(most, kLeast);
       low_ = std::floor(std::log10(std::min(least_positive, most)));
       high_ = std::max(low_ + 1, std::ceil(std::log10(most)));
-      for (double power = low_; power <= high_; ++power) marks_.push_back(std::pow(10.0, power));
+      for (int power = 0; low_ + power <= high_; ++power) marks_.push_back(std::pow(10.0, low_ + power));
       return;
     }
     if (most - least < 1 / kGreatest) most = least + 1;

@@ -104,7 +104,7 @@ absl::Status HostAdmin::Claim() {
 absl::Status HostAdmin::TakeClaim() {
   absl::Status claimed = Claim();
   for (int attempt = 0; absl::IsFailedPrecondition(claimed) && attempt < kTakeAttempts; ++attempt) {
-    const absl::Status ended = WithConnection([](mysql::Connection& connection) -> absl::Status {
+    absl::Status ended = WithConnection([](mysql::Connection& connection) -> absl::Status {
       Rows rows = connection.Ask(fmt::format("SELECT IS_USED_LOCK('{}')", kOperatorLock));
       if (rows.Next() && !rows.IsNull(1)) EndConnections(connection, {rows.Uint(1)});
       return absl::OkStatus();

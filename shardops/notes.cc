@@ -54,8 +54,8 @@ absl::Status ChangeUnclaimed(FleetOperator& fleet, const Host& host, const Edit&
     if (!note.ok()) return note.status();
     if (!edit(note->json)) return absl::OkStatus();
     const std::string path = HostPath(fleet.root, host);
-    const absl::Status status = note->version ? fleet.zookeeper.Set(path, TextOf(note->json), *note->version)
-                                              : fleet.zookeeper.Create(path, TextOf(note->json));
+    absl::Status status = note->version ? fleet.zookeeper.Set(path, TextOf(note->json), *note->version)
+                                        : fleet.zookeeper.Create(path, TextOf(note->json));
     const bool crossed = absl::IsFailedPrecondition(status) || absl::IsAlreadyExists(status);
     if (!crossed || attempt == kAttempts) return status;
   }

@@ -41,7 +41,7 @@ std::string Promoter::DescribeLoss(const HostState& slave, uint64_t* at_least) {
     return "";
   }
   *at_least = CountNotReceived(seen.value("gtid", ""), slave);
-  const std::string doubt = MayLackAcknowledged(seen, other(), slave);
+  std::string doubt = MayLackAcknowledged(seen, other(), slave);
   if (*at_least == 0) return doubt;
   const auto seen_at = static_cast<std::time_t>(seen.value("at_ms", uint64_t{0}) / 1000);
   const std::string lacks = fmt::format("it lacks {} transactions that {} had at {:%Y-%m-%d %H:%M:%S} UTC",

@@ -156,7 +156,7 @@ absl::Status MySqlBackend::DropDataset(const DatasetSpec& spec) {
   // A dataset that keeps no changes has none, unless somebody noted one who did not know that yet.
   if (auto status = consumers_.DropAll(spec); !status.ok() && spec.keep_changes_ms != 0) return status;
   const Space space = mysql::SpaceOf(spec.shape);
-  const absl::Status dropped = fleet_->OnAllShards(space, [&](const Host& host, uint32_t shard) {
+  absl::Status dropped = fleet_->OnAllShards(space, [&](const Host& host, uint32_t shard) {
     return fleet_->RunOn(host, {space, shard}, Repeat::kAlways, [&](Connection& connection) -> absl::Status {
       return mysql::DropTables(connection, spec, shard);
     });

@@ -50,7 +50,7 @@ absl::Status WritePoints(reports::Reports& reports, const std::vector<std::strin
       const std::string name = fmt::format("c{:02}", country);
       const std::optional<std::string_view> segments[] = {name};
       for (int64_t day = 0; day < kDays; ++day) {
-        const auto added =
+        auto added =
             batch.Add(metric, kFirstDayMs + day * kDayMs, segments, reports::Number::Integer(day + country));
         if (!added.ok()) return added;
       }

@@ -29,8 +29,8 @@ absl::Status Fill(reports::Batch& batch, const PointSet& set, const PointNames& 
     const std::optional<std::string_view> segments[] = {names.countries[set.country(point.series)],
                                                         names.apps[set.app(point.series)],
                                                         names.genders[set.gender(point.series)]};
-    const auto added = batch.Add(point.metric, kFirstDayMs + point.day * kDayMs, segments,
-                                 reports::Number::Integer(point.value));
+    auto added = batch.Add(point.metric, kFirstDayMs + point.day * kDayMs, segments,
+                           reports::Number::Integer(point.value));
     if (!added.ok()) return added;
   }
   return absl::OkStatus();

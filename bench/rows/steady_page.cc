@@ -51,8 +51,8 @@ LineChart NewChart(const SteadyReport& report, std::string title, std::string un
   }
   chart.end = std::max(from, 1.0);
   const double step = std::max(std::floor(chart.end / 12), 1.0);
-  for (double minute = 0; minute <= chart.end; minute += step) {
-    chart.marks.push_back({minute, fmt::format("{:.0f}", minute)});
+  for (int mark = 0; mark * step <= chart.end; ++mark) {
+    chart.marks.push_back({mark * step, fmt::format("{:.0f}", mark * step)});
   }
   return chart;
 }

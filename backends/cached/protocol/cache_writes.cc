@@ -102,8 +102,8 @@ absl::StatusOr<Cache::MarkedKey> Cache::MarkKey(const Key& key) {
       if (!holds.ok()) return refuse(holds.status());
       if ((*holds)->view.list != view->view.list) continue;
       auto read = server->Read(view->view.list);
-      if (read.ok()) known = *std::move(read);
       failed = read.status();
+      if (read.ok()) known = *std::move(read);
     }
     if (absl::IsAborted(failed) || (failed.ok() && known->guard.list > view->view.list)) {
       if (auto status = view_.Refresh(); !status.ok()) return refuse(status);

@@ -123,7 +123,7 @@ absl::Status Caches::UseServers(const std::set<std::string>& stopped) {
     return true;
   });
   if (!status.ok()) return status;
-  const absl::Status another = absl::AbortedError(
+  absl::Status another = absl::AbortedError(
       "caches: another kv cache use was under way at the same time: look at kv cache status");
   if (mine.list == 0) return another;
   // and the servers of before tell it to those who have not heard.

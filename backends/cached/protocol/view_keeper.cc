@@ -79,7 +79,7 @@ absl::Status ViewKeeper::Refresh() {
   const auto turn = TakeTurn(/*share=*/true);
   if (!turn.ok()) return turn.status();
   if (*turn == Turn::kAnswered) return absl::OkStatus();
-  const absl::Status status = Read();
+  absl::Status status = Read();
   EndTurn(status);
   return status;
 }
@@ -119,7 +119,7 @@ absl::Status ViewKeeper::Read() {
       continue;
     }
     if (!node.ok()) return node.status();
-    const auto checked = zookeeper_.Change(
+    auto checked = zookeeper_.Change(
         {{.kind = ZooKeeperStep::Kind::kCheck, .path = path_, .data = {}, .version = node->version}});
     if (absl::IsFailedPrecondition(checked) || absl::IsNotFound(checked)) continue;  // it has changed since
     if (!checked.ok()) return checked;
@@ -140,13 +140,13 @@ absl::Status ViewKeeper::Change(const std::function<bool(View&)>& change) {
       if (auto status = Read(); !status.ok()) return status;
       View view = known_.Load()->view;
       if (!change(view)) return absl::OkStatus();
-      const auto status = zookeeper_.Set(path_, ToText(view), version_);
+      auto status = zookeeper_.Set(path_, ToText(view), version_);
       if (absl::IsFailedPrecondition(status)) continue;  // somebody else was first
       if (!status.ok()) return status;
       return Read();
     }
   };
-  const absl::Status status = replace();
+  absl::Status status = replace();
   EndTurn(status);
   return status;
 }

@@ -98,7 +98,7 @@ absl::Status Channel::Help(int result) {
   const int need = SSL_get_error(session_.get(), result);
   if (need == SSL_ERROR_ZERO_RETURN) return absl::CancelledError("has closed the connection");
   if (need != SSL_ERROR_WANT_READ && need != SSL_ERROR_WANT_WRITE) {
-    const absl::Status error = TlsError(*session_);
+    absl::Status error = TlsError(*session_);
     // The alert that tells the server why; if it cannot be sent, the connection is closed anyway.
     Flush().IgnoreError();
     return error;

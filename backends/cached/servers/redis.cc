@@ -241,7 +241,7 @@ class Redis : public Server {
     const std::string ttl_ms = std::to_string(uint64_t{ttl_s} * 1000);
     for (const auto& [key, lease, value] : fillings) {
       const std::string lease_text = std::to_string(lease);
-      const auto status =
+      auto status =
           value.size() > kMaxValueBytes
               ? Release(key, lease)
               : Run(scripts_.fill, {key.name}, {std::string_view(&key.part, 1), lease_text, value, ttl_ms});

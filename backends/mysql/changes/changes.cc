@@ -406,8 +406,8 @@ absl::StatusOr<UnitChanges> Changes::Read(const DatasetSpec& spec, std::shared_p
                       ? absl::StatusOr<LogPage>(visible.status())
                       : LogOf(pair)->Read(tables, mine.place, limits.changes - result.changes.size(),
                                           pair.answer.end, *visible);
-      if (read.ok()) page = *std::move(read);
       status = read.status();
+      if (read.ok()) page = *std::move(read);
     }
     // The changes of the other pairs are told while one cannot be reached.
     if (absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status)) {

@@ -27,7 +27,7 @@ absl::StatusOr<FirstUse> TableMaker::MakeMissing(Connection& connection, const T
   }
   if (!spec) return FirstUse::kNotHere;
   for (uint32_t shard = table.shard; shard < table.shard + shards; ++shard) {
-    const auto made = MakeOnFirstUse(connection, *spec, shard, *records_);
+    auto made = MakeOnFirstUse(connection, *spec, shard, *records_);
     // The dataset may have gone, too, of which the caller learns in another way.
     if (!made.ok()) return GoneError(made.status());
     if (*made != FirstUse::kThere) return made;

@@ -156,7 +156,7 @@ absl::Status AddFile(const rocksdb::LiveFileStorageInfo& info, const fs::path& f
   if (!info.replacement_contents.empty()) {
     const auto file = OpenForWriting(to, O_EXCL);
     if (!file.ok()) return file.status();
-    const absl::Status status = WriteAll(*file, to, info.replacement_contents);
+    absl::Status status = WriteAll(*file, to, info.replacement_contents);
     ::close(*file);
     return status;
   }

@@ -135,7 +135,9 @@ absl::StatusOr<DataDir> DataDir::Open(const fs::path& path, bool create) {
 }
 
 DataDir::DataDir(DataDir&& other) noexcept
-    : path_(std::move(other.path_)), lock_(std::exchange(other.lock_, -1)), reserve_(other.reserve_) {}
+    : path_(std::move(other.path_)),
+      lock_(std::exchange(other.lock_, -1)),
+      reserve_(std::move(other.reserve_)) {}
 
 DataDir::~DataDir() {
   if (lock_ >= 0) ::close(lock_);

@@ -20,7 +20,7 @@ namespace kvstore::rocks {
 class Trimmer {
  public:
   /// What is trimmed besides columns, none of which is empty.
-  static constexpr std::string_view kChangeLog = "";
+  static constexpr std::string_view kChangeLog{};
 
   /// Trims one column, given as enc(row) enc(column), of the named dataset; its change log for kChangeLog.
   using Trim = std::function<void(const std::string& dataset, const std::string& column)>;
