@@ -413,8 +413,8 @@ TEST_F(OperateTest, ASlaveThatWasToLeadFollowsAgainWhenItsMasterLives) {
   fleet_.pair().a().Pause();
   EXPECT_TRUE(fleet_.AwaitAlarm("the slave cannot go on"));
   // The leader that has begun it hangs.
-  SetFailPointHook(nullptr);
   fleet_.StopAll();
+  SetFailPointHook(nullptr);
   ASSERT_OK_AND_ASSIGN(const auto hangs, shardops::HostAdmin::OpenClaimed(fleet_.pair().host_b(),
                                                                           fleet_.pair().fleet().access));
   fleet_.pair().a().Resume();
