@@ -5,13 +5,10 @@
 #include <atomic>
 #include <exception>
 #include <fstream>
-#include <functional>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <stdexcept>
 #include <thread>
-#include <utility>
 
 #include "base/fail_point.h"
 #include "operate/dead_masters.h"
@@ -271,31 +268,6 @@ TEST_F(OperateTest, ASuccessorOpensNothingThatSomebodyHasFenced) {
   fleet_.Start();
   EXPECT_TRUE(fleet_.AwaitAlarm("stays read-only since it was fenced by"));
   EXPECT_EQ(fleet_.pair().b().Run("SELECT @@read_only"), "1\n");
-}
-
-/// Somebody fences a host in the moment in which kv operate opens it.
-TEST_F(OperateTest, AFenceHoldsThoughTheHostIsOpenedAtTheSameTime) {
-  shardops::FleetOperator& fleet = fleet_.pair().fleet();
-  const Host a = fleet_.pair().host_a();
-  const auto fence = [&] { EXPECT_OK(shardops::Fence(fleet, a)); };
-  const auto open = [&] { return shardops::Promote(fleet, a, {.only_complete = true}); };
-  const auto once_at = [](const std::string& name, const std::function<void()>& act) {
-    SetFailPointHook([name, act, done = std::make_shared<bool>(false)](std::string_view at) {
-      if (at == name && !std::exchange(*done, true)) act();
-    });
-  };
-  for (const char* const point : {"promote.allowing", "promote.allowed"}) {
-    fleet_.pair().a().Run("SET GLOBAL read_only = ON");
-    once_at(point, fence);
-    open().IgnoreError();
-    EXPECT_EQ(fleet_.pair().a().Run("SELECT @@read_only"), "1\n") << point;
-    EXPECT_THAT(open(), FailsWith(absl::StatusCode::kFailedPrecondition, "since it was fenced by")) << point;
-    ASSERT_OK(shardops::Promote(fleet, a, {}));
-  }
-  once_at("fence.stopped", [&] { EXPECT_OK(open()); });
-  fence();
-  EXPECT_EQ(fleet_.pair().a().Run("SELECT @@read_only"), "1\n");
-  SetFailPointHook(nullptr);
 }
 
 /// MySQL tells clients then that their commits are done, MariaDB ends their connections.

@@ -13,6 +13,9 @@ TEST(Gtid, WhatIsMissingIsCountedByDomain) {
   EXPECT_EQ(CountMissing("0-1-5,1-4-3", "0-1-5"), 3u);
   EXPECT_EQ(CountMissing("0-1-5", ""), 5u);
   EXPECT_EQ(CountMissing("", "0-1-5"), 0u);
+  EXPECT_EQ(CountMissingOfDomain("0-1-20,1-4-3", "0-2-17", 0), 3u);
+  EXPECT_EQ(CountMissingOfDomain("0-1-20,1-4-3", "0-2-17", 1), 3u);
+  EXPECT_EQ(CountMissingOfDomain("0-1-16,1-4-3", "0-2-17", 0), 0u);
   EXPECT_EQ(CountBeyond("0-1-12660", "0-1-12659,0-2-13335", false), 1u);
   EXPECT_EQ(CountBeyond("0-2-13000", "0-1-12659,0-2-13335", false), 0u);
   EXPECT_EQ(CountBeyond("0-3-5", "0-1-12659", false), 0u);

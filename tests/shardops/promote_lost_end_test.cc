@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -9,6 +10,7 @@
 #include "backends/mysql/driver/connection.h"
 #include "shardops/promote.h"
 #include "shardops/replace.h"
+#include "shardops/status.h"
 #include "tests/shardops/pair.h"
 #include "tests/support/eventually.h"
 #include "tests/support/status_matchers.h"
@@ -20,7 +22,9 @@ namespace kvstore::testing {
 namespace {
 
 using shardops::Promote;
+using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::Matches;
 
 class PromoteLostEndTest : public ::testing::Test {
  protected:
@@ -84,6 +88,10 @@ TEST_F(PromoteLostEndTest, WhatTheSlaveHasReceivedIsNotLost) {
   if (OnMySql()) {
     EXPECT_FALSE(promotion->follows);
     EXPECT_THAT(reported_, HasSubstr("takes none of these from it"));
+    ASSERT_OK_AND_ASSIGN(const auto reports, shardops::InspectFleet(pair_.fleet()));
+    EXPECT_TRUE(std::any_of(reports.begin(), reports.end(), [](const shardops::HostReport& report) {
+      return Matches(Contains(HasSubstr("takes none of these from it")))(report.problems);
+    }));
     ASSERT_OK(shardops::ReplaceSlave(pair_.fleet(), pair_.host_a(), {.discard = true}))
         << "as the report says";
   } else {

@@ -1,8 +1,11 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
+#include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "base/fail_point.h"
 #include "shardops/notes.h"
@@ -104,6 +107,30 @@ TEST_F(PromoteWindowTest, ASlaveThatWasOnlyToldToReceiveNothingFollowsAgain) {
   const auto promotion = Promote(pair_.fleet(), pair_.host_a(), {});
   ASSERT_OK(promotion);
   EXPECT_TRUE(promotion->follows);
+}
+
+/// Somebody fences a host in the moment in which kv operate opens it.
+TEST_F(PromoteWindowTest, AFenceHoldsThoughTheHostIsOpenedAtTheSameTime) {
+  shardops::FleetOperator& fleet = pair_.fleet();
+  const Host a = pair_.host_a();
+  const auto fence = [&] { EXPECT_OK(shardops::Fence(fleet, a)); };
+  const auto open = [&] { return shardops::Promote(fleet, a, {.only_complete = true}); };
+  const auto once_at = [](const std::string& name, const std::function<void()>& act) {
+    SetFailPointHook([name, act, done = std::make_shared<bool>(false)](std::string_view at) {
+      if (at == name && !std::exchange(*done, true)) act();
+    });
+  };
+  for (const char* const point : {"promote.allowing", "promote.allowed"}) {
+    pair_.a().Run("SET GLOBAL read_only = ON");
+    once_at(point, fence);
+    open().IgnoreError();
+    EXPECT_EQ(pair_.a().Run("SELECT @@read_only"), "1\n") << point;
+    EXPECT_THAT(open(), FailsWith(absl::StatusCode::kFailedPrecondition, "since it was fenced by")) << point;
+    ASSERT_OK(shardops::Promote(fleet, a, {}));
+  }
+  once_at("fence.stopped", [&] { EXPECT_OK(open()); });
+  fence();
+  EXPECT_EQ(pair_.a().Run("SELECT @@read_only"), "1\n");
 }
 
 TEST_F(PromoteWindowTest, AFenceThatIsNewerThanTheCommandToOpenTheHostHolds) {
