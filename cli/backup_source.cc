@@ -26,9 +26,9 @@ void BackupSet::AddTo(CLI::App& command) {
 
 std::unique_ptr<BlobStore> BackupSet::Open(const Globals& globals) const {
   if (host.empty()) return OpenBackups(globals, from, "--from", dataset, MissingFolder::kRefuse);
-  auto pairs = OrFail(fleet_backup::NewestOfPairs(
+  auto newest = OrFail(fleet_backup::NewestOfPairs(
       BackupOpener(globals, from, "--from", MissingFolder::kRefuse), /*at_ms=*/0));
-  return OrFail(fleet_backup::FindOfHost(std::move(pairs), host)).blobs;
+  return OrFail(fleet_backup::FindOfHost(std::move(newest), host)).blobs;
 }
 
 void BackupSource::AddTo(CLI::App& command) {

@@ -57,12 +57,12 @@ HostBackup BackUpHost(const Globals& globals, const std::string& to, const std::
 }
 
 void ListPairBackups(const Globals& globals, const std::string& from) {
-  const auto pairs = OrFail(fleet_backup::NewestOfPairs(
+  const auto newest = OrFail(fleet_backup::NewestOfPairs(
       BackupOpener(globals, from, "--from", MissingFolder::kRefuse), /*at_ms=*/0));
   Table table({"MASTER", "SLAVE", "SHARDS", "BACKUP", "BEGAN", "SIZE", "LOG UNTIL"});
   Json list = Json::array();
   const uint64_t now = WallClockMs();
-  for (const PairBackup& pair : pairs) {
+  for (const PairBackup& pair : newest.backups) {
     const backup::ServerPart& server = *pair.manifest.server;
     const uint64_t until = LogUntil(pair);
     Json json = ManifestToJson(pair.manifest);
@@ -77,8 +77,17 @@ void ListPairBackups(const Globals& globals, const std::string& from) {
                UtcText(pair.manifest.began_ms), SizeText(pair.manifest.TotalBytes()),
                until == 0 ? "-" : UtcText(until)});
   }
-  if (globals.json) return PrintJson({{"ok", true}, {"pairs", std::move(list)}});
-  table.Print();
+  absl::Status problem;
+  for (const fleet_backup::UnreadablePair& pair : newest.unreadable) {
+    problem = absl::DataLossError(pair.ToString());
+    table.Add({fmt::format("domain {}", pair.domain), "-", "-", "cannot be read", "-", "-", "-"});
+  }
+  if (globals.json) {
+    PrintJson({{"ok", problem.ok()}, {"pairs", std::move(list)}});
+  } else {
+    table.Print();
+  }
+  OrFail(problem);
 }
 
 void PrintServer(const backup::ServerPart& server) {

@@ -56,10 +56,10 @@ class StepBar {
 PairBackup FindBackup(const HostRestoreArguments& arguments, const Globals& globals,
                       const std::optional<shardops::MoveRange>& shards) {
   const BackupSource& source = arguments.source;
-  auto pairs = OrFail(fleet_backup::NewestOfPairs(
+  auto newest = OrFail(fleet_backup::NewestOfPairs(
       BackupOpener(globals, source.from, "--from", MissingFolder::kRefuse), arguments.at_ms));
-  PairBackup found = source.host.empty() ? OrFail(fleet_backup::FindOfShards(std::move(pairs), *shards))
-                                         : OrFail(fleet_backup::FindOfHost(std::move(pairs), source.host));
+  PairBackup found = source.host.empty() ? OrFail(fleet_backup::FindOfShards(std::move(newest), *shards))
+                                         : OrFail(fleet_backup::FindOfHost(std::move(newest), source.host));
   if (!found.problem.empty() && source.id.empty()) {
     PrintErr("a newer backup of the pair cannot be read, so an older one is restored: {}\n", found.problem);
   }
@@ -130,8 +130,10 @@ FoundNodes NodesOfPair(BlobStore& blobs, const backup::Manifest& manifest) {
 /// Returns those of the newest backup of any pair, or of the whole store.
 FoundNodes NewestNodes(const BackupSource& source, const Globals& globals) {
   FoundNodes newest;
-  for (const PairBackup& pair : OrFail(fleet_backup::NewestOfPairs(
-           BackupOpener(globals, source.from, "--from", MissingFolder::kRefuse), /*at_ms=*/0))) {
+  const auto pairs = OrFail(fleet_backup::NewestOfPairs(
+      BackupOpener(globals, source.from, "--from", MissingFolder::kRefuse), /*at_ms=*/0));
+  for (const fleet_backup::UnreadablePair& pair : pairs.unreadable) PrintErr("{}\n", pair.ToString());
+  for (const PairBackup& pair : pairs.backups) {
     FoundNodes found = NodesOfPair(*pair.blobs, pair.manifest);
     if (found.at_ms > newest.at_ms) newest = std::move(found);
   }

@@ -126,8 +126,8 @@ class MigrationCheck {
 
 /// Finds pairs of which there is no backup that is new enough.
 Findings FindOldBackups(const BackupConfig& to, const shardops::FleetOptions& options) {
-  const auto pairs = fleet_backup::NewestOfPairs([&] { return OpenBlobStore(to.to, to.s3); }, /*at_ms=*/0);
-  if (!pairs.ok()) return pairs.status();
+  const auto newest = fleet_backup::NewestOfPairs([&] { return OpenBlobStore(to.to, to.s3); }, /*at_ms=*/0);
+  if (!newest.ok()) return newest.status();
   shardops::FleetSession session(options, /*who=*/"", /*report=*/nullptr);
   const auto maps = shardops::Maps::Load((*session).zookeeper, options.root);
   if (!maps.ok()) return maps.status();
@@ -139,11 +139,17 @@ Findings FindOldBackups(const BackupConfig& to, const shardops::FleetOptions& op
       return fleet_backup::HasHost(backup.manifest, pair.master.ToString()) ||
              fleet_backup::HasHost(backup.manifest, pair.slave.ToString());
     };
-    const auto found = std::find_if(pairs->begin(), pairs->end(), has_pair);
-    if (found == pairs->end()) {
-      findings.push_back(
-          {name, fmt::format("there is no backup of it: kv backup create --host {}", pair.master.ToString()),
-           kBackupPage});
+    // A host may have been in other pairs before, whose backups are still there.
+    const fleet_backup::PairBackup* found = nullptr;
+    for (const fleet_backup::PairBackup& backup : newest->backups) {
+      if (!has_pair(backup)) continue;
+      if (found == nullptr || found->manifest.began_ms < backup.manifest.began_ms) found = &backup;
+    }
+    if (found == nullptr) {
+      findings.push_back({name,
+                          fmt::format("there is no backup of it that can be read: kv backup create --host {}",
+                                      pair.master.ToString()),
+                          kBackupPage});
       continue;
     }
     const uint64_t age_ms = now_ms - std::min(now_ms, found->manifest.began_ms);
@@ -154,6 +160,9 @@ Findings FindOldBackups(const BackupConfig& to, const shardops::FleetOptions& op
     if (!found->problem.empty()) {
       findings.push_back({name, "a newer backup of it cannot be read: " + found->problem, kBackupPage});
     }
+  }
+  for (const fleet_backup::UnreadablePair& pair : newest->unreadable) {
+    findings.push_back({fmt::format("GTID domain {}", pair.domain), pair.ToString(), kBackupPage});
   }
   return findings;
 }

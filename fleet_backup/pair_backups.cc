@@ -63,7 +63,18 @@ absl::StatusOr<bool> ReadNewest(PairBackup& newest, uint64_t at_ms) {
   return false;
 }
 
+/// Returns the end of an error of somebody who did not find a backup.
+std::string ProblemsText(const std::vector<UnreadablePair>& pairs) {
+  std::string text;
+  for (const UnreadablePair& pair : pairs) text += "; " + pair.ToString();
+  return text;
+}
+
 }  // namespace
+
+std::string UnreadablePair::ToString() const {
+  return fmt::format("no backup of the pair of GTID domain {} can be read: {}", domain, problem);
+}
 
 absl::StatusOr<std::unique_ptr<BlobStore>> OpenPairBackups(const BlobOpener& open, uint64_t domain) {
   auto blobs = open();
@@ -90,12 +101,12 @@ absl::StatusOr<std::vector<uint64_t>> ListPairs(BlobStore& blobs) {
   return domains;
 }
 
-absl::StatusOr<std::vector<PairBackup>> NewestOfPairs(const BlobOpener& open, uint64_t at_ms) {
+absl::StatusOr<NewestBackups> NewestOfPairs(const BlobOpener& open, uint64_t at_ms) {
   const auto blobs = open();
   if (!blobs.ok()) return blobs.status();
   const auto domains = ListPairs(**blobs);
   if (!domains.ok()) return domains.status();
-  std::vector<PairBackup> backups;
+  NewestBackups found;
   for (const uint64_t domain : *domains) {
     PairBackup newest{.domain = domain};
     auto of_pair = OpenPairBackups(open, domain);
@@ -103,9 +114,13 @@ absl::StatusOr<std::vector<PairBackup>> NewestOfPairs(const BlobOpener& open, ui
     newest.blobs = *std::move(of_pair);
     const auto is_there = ReadNewest(newest, at_ms == 0 ? UINT64_MAX : at_ms);
     if (!is_there.ok()) return is_there.status();
-    if (*is_there) backups.push_back(std::move(newest));
+    if (*is_there) {
+      found.backups.push_back(std::move(newest));
+    } else if (!newest.problem.empty()) {
+      found.unreadable.push_back({domain, std::move(newest.problem)});
+    }
   }
-  return backups;
+  return found;
 }
 
 bool HasHost(const backup::Manifest& manifest, const std::string& host) {
@@ -113,34 +128,37 @@ bool HasHost(const backup::Manifest& manifest, const std::string& host) {
   return server && (server->master == host || server->slave == host);
 }
 
-absl::StatusOr<PairBackup> FindOfHost(std::vector<PairBackup> backups, const std::string& host) {
-  auto found = TakeNewest(backups, [&](const PairBackup& backup) { return HasHost(backup.manifest, host); });
+absl::StatusOr<PairBackup> FindOfHost(NewestBackups newest, const std::string& host) {
+  auto found =
+      TakeNewest(newest.backups, [&](const PairBackup& backup) { return HasHost(backup.manifest, host); });
   if (found) return *std::move(found);
   std::string hosts;
-  for (const PairBackup& backup : backups) {
+  for (const PairBackup& backup : newest.backups) {
     hosts += fmt::format("{}{} and {}", hosts.empty() ? "" : "; ", backup.manifest.server->master,
                          backup.manifest.server->slave);
   }
   return absl::NotFoundError(fmt::format(
-      "host: there is no backup of the pair of {} that was finished by then; there are some of {}", host,
-      hosts.empty() ? "no pair" : hosts));
+      "host: there is no backup of the pair of {} that was finished by then; there are some of {}{}", host,
+      hosts.empty() ? "no pair" : hosts, ProblemsText(newest.unreadable)));
 }
 
-absl::StatusOr<PairBackup> FindOfShards(std::vector<PairBackup> backups, const shardops::MoveRange& shards) {
+absl::StatusOr<PairBackup> FindOfShards(NewestBackups newest, const shardops::MoveRange& shards) {
   const uint32_t all = shards.last - shards.first + 1;
-  auto found = TakeNewest(
-      backups, [&](const PairBackup& backup) { return CountShards(*backup.manifest.server, shards) == all; });
+  auto found = TakeNewest(newest.backups, [&](const PairBackup& backup) {
+    return CountShards(*backup.manifest.server, shards) == all;
+  });
   if (found) return *std::move(found);
   std::string some;
-  for (const PairBackup& backup : backups) {
+  for (const PairBackup& backup : newest.backups) {
     const uint32_t count = CountShards(*backup.manifest.server, shards);
     if (count == 0) continue;
     some += fmt::format("{}{} of them were on {} and {}", some.empty() ? "" : "; ", count,
                         backup.manifest.server->master, backup.manifest.server->slave);
   }
   return absl::NotFoundError(fmt::format(
-      "shards: no pair that has a backup which was finished by then had all shards {}{}", shards.ToString(),
-      some.empty() ? "" : "; " + some + ": restore those of one pair at a time"));
+      "shards: no pair that has a backup which was finished by then had all shards {}{}{}", shards.ToString(),
+      some.empty() ? "" : "; " + some + ": restore those of one pair at a time",
+      ProblemsText(newest.unreadable)));
 }
 
 }  // namespace kvstore::fleet_backup

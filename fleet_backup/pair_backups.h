@@ -37,20 +37,38 @@ struct PairBackup {
   std::string problem;
 };
 
-/// Returns the newest backup that can be read and was finished by a time, of each pair that has one, by
-/// domain: one that is damaged keeps nobody from finding others.
+/// A pair whose backups cannot be read.
+struct UnreadablePair {
+  uint64_t domain = 0;
+  std::string problem;
+
+  /// Says it in a sentence.
+  std::string ToString() const;
+};
+
+/// The newest backups of a fleet's pairs, by domain.
+struct NewestBackups {
+  std::vector<PairBackup> backups;
+  /// The pairs that have backups of which none that was finished by the time can be read.
+  std::vector<UnreadablePair> unreadable;
+};
+
+/// Returns the newest backup that can be read and was finished by a time, of each pair that has one: one that
+/// is damaged keeps nobody from finding others.
 ///
 /// at_ms  0: the newest of all.
-absl::StatusOr<std::vector<PairBackup>> NewestOfPairs(const BlobOpener& open, uint64_t at_ms);
+absl::StatusOr<NewestBackups> NewestOfPairs(const BlobOpener& open, uint64_t at_ms);
 
 /// Whether a backup is of a pair that had this host, as shard maps name it.
 bool HasHost(const backup::Manifest& manifest, const std::string& host);
 
 /// Returns the backup among those that is of a pair with this host: the newest one, if a host was in several.
-/// NOT_FOUND, with the hosts of which there are backups, if there is none.
-absl::StatusOr<PairBackup> FindOfHost(std::vector<PairBackup> backups, const std::string& host);
+/// NOT_FOUND, with the hosts of which there are backups and with the pairs whose backups cannot be read, if
+/// there is none.
+absl::StatusOr<PairBackup> FindOfHost(NewestBackups newest, const std::string& host);
 /// Returns the backup among those that is of the pair that had these shards: the newest one, if they moved.
-/// NOT_FOUND if no pair had all of them; the message says which pairs had some.
-absl::StatusOr<PairBackup> FindOfShards(std::vector<PairBackup> backups, const shardops::MoveRange& shards);
+/// NOT_FOUND if no pair had all of them; the message says which pairs had some, and whose backups cannot be
+/// read.
+absl::StatusOr<PairBackup> FindOfShards(NewestBackups newest, const shardops::MoveRange& shards);
 
 }  // namespace kvstore::fleet_backup

@@ -85,6 +85,7 @@ absl::StatusOr<RepairFacts> Migrator::GatherRepairFacts(const std::string& datas
       return (*stored)->record();
     };
     const auto record = read_record();
+    const int64_t version = facts.version;
     facts.record_problem = record.status();
     if (record.ok()) facts.record = *record;
     if (!record.ok() && !absl::IsNotFound(record.status()) && !absl::IsDataLoss(record.status())) {
@@ -119,8 +120,12 @@ absl::StatusOr<RepairFacts> Migrator::GatherRepairFacts(const std::string& datas
       facts.source = AskSide(keeper_, *entry, entry->spec.backend, entry->spec.engine, "");
       facts.target = AskSide(keeper_, *entry, entry->other_backend, entry->other_engine, "");
     }
+    Reached("repair.asked");
     // A worker that went on meanwhile would make the sides look as if they did not match the record.
     const auto again = read_record();
+    // What is diagnosed is the record as it was read first: a change of anything else, such as a request of
+    // an operator, is found when the record is stored.
+    facts.version = version;
     const bool same = again.ok() == record.ok() &&
                       (!again.ok() || (again->phase == record->phase && again->epoch == record->epoch &&
                                        again->on_target == record->on_target));

@@ -21,6 +21,7 @@ namespace {
 using absl::StatusCode;
 using ::testing::ElementsAre;
 using testing::FailsWith;
+using ::testing::HasSubstr;
 
 class PairBackups : public ::testing::Test {
  protected:
@@ -49,10 +50,16 @@ class PairBackups : public ::testing::Test {
     ShiftWallClock(0);
     return manifest.id;
   }
-  std::vector<PairBackup> Newest(uint64_t at_ms = 0) {
+  NewestBackups Newest(uint64_t at_ms = 0) {
     auto found = NewestOfPairs(Opener(), at_ms);
     EXPECT_OK(found);
-    return found.ok() ? *std::move(found) : std::vector<PairBackup>();
+    return found.ok() ? *std::move(found) : NewestBackups();
+  }
+  /// Damages the manifest of a backup.
+  void Damage(uint64_t domain, const std::string& id) {
+    const auto blobs = OpenPairBackups(Opener(), domain);
+    ASSERT_OK(blobs);
+    ASSERT_OK((*blobs)->Put(backup::ManifestBlob(id), "damaged", PutMode::kReplace));
   }
 
   const testing::TempDir dir_;
@@ -62,10 +69,11 @@ TEST_F(PairBackups, TheNewestOfEachPairIsFound) {
   Put(1, 5, "A", "B", {{false, 0, 7}});
   const std::string second = Put(1, 3, "B", "A", {{false, 0, 7}});
   const std::string other = Put(7, 4, "C", "D", {{false, 8, 15}});
-  const auto newest = Newest();
-  ASSERT_EQ(newest.size(), 2u);
-  EXPECT_EQ(newest[0].manifest.id, second);
-  EXPECT_EQ(newest[1].manifest.id, other);
+  const NewestBackups newest = Newest();
+  ASSERT_EQ(newest.backups.size(), 2u);
+  EXPECT_EQ(newest.backups[0].manifest.id, second);
+  EXPECT_EQ(newest.backups[1].manifest.id, other);
+  EXPECT_TRUE(newest.unreadable.empty());
   EXPECT_THAT(*ListPairs(**Opener()()), ElementsAre(1, 7));
   EXPECT_EQ(FindOfHost(Newest(), "A")->manifest.id, second);
   EXPECT_EQ(FindOfHost(Newest(), "D")->manifest.id, other);
@@ -76,7 +84,7 @@ TEST_F(PairBackups, OneOfATimeWasFinishedBefore) {
   const std::string first = Put(1, 5, "A", "B", {{false, 0, 7}});
   Put(1, 3, "B", "A", {{false, 0, 7}});
   EXPECT_EQ(FindOfHost(Newest(WallClockMs() - 4 * backup::kHourMs), "A")->manifest.id, first);
-  EXPECT_TRUE(Newest(WallClockMs() - 6 * backup::kHourMs).empty());
+  EXPECT_TRUE(Newest(WallClockMs() - 6 * backup::kHourMs).backups.empty());
 }
 
 TEST_F(PairBackups, ShardsAreFoundWhereTheyWereLast) {
@@ -96,12 +104,29 @@ TEST_F(PairBackups, ShardsAreFoundWhereTheyWereLast) {
 TEST_F(PairBackups, ADamagedOneHidesNoOther) {
   const std::string first = Put(1, 5, "A", "B", {{false, 0, 7}});
   const std::string second = Put(1, 3, "A", "B", {{false, 0, 7}});
-  const auto blobs = *OpenPairBackups(Opener(), 1);
-  ASSERT_OK(blobs->Put(backup::ManifestBlob(second), "damaged", PutMode::kReplace));
-  const auto newest = Newest();
-  ASSERT_EQ(newest.size(), 1u);
-  EXPECT_EQ(newest[0].manifest.id, first);
-  EXPECT_THAT(newest[0].problem, ::testing::HasSubstr(second));
+  Damage(1, second);
+  const NewestBackups newest = Newest();
+  ASSERT_EQ(newest.backups.size(), 1u);
+  EXPECT_EQ(newest.backups[0].manifest.id, first);
+  EXPECT_THAT(newest.backups[0].problem, HasSubstr(second));
+  EXPECT_TRUE(newest.unreadable.empty());
+}
+
+TEST_F(PairBackups, APairWhoseBackupsAreAllDamagedIsNamed) {
+  Damage(1, Put(1, 5, "A", "B", {{false, 0, 7}}));
+  const std::string newer = Put(1, 3, "A", "B", {{false, 0, 7}});
+  Damage(1, newer);
+  Put(7, 4, "C", "D", {{false, 8, 15}});
+  const NewestBackups newest = Newest();
+  ASSERT_EQ(newest.backups.size(), 1u);
+  EXPECT_EQ(newest.backups[0].domain, 7u);
+  ASSERT_EQ(newest.unreadable.size(), 1u);
+  EXPECT_EQ(newest.unreadable[0].domain, 1u);
+  const std::string says = "no backup of the pair of GTID domain 1 can be read";
+  EXPECT_THAT(newest.unreadable[0].ToString(), HasSubstr(says));
+  EXPECT_THAT(FindOfHost(Newest(), "A"), FailsWith(StatusCode::kNotFound, says));
+  EXPECT_THAT(FindOfShards(Newest(), {.mod = false, .first = 0, .last = 7}),
+              FailsWith(StatusCode::kNotFound, says));
 }
 
 }  // namespace

@@ -39,6 +39,26 @@ class RepairTest : public FaultyMySqlTest {
       return catalog.PutRecord("events", record, there->version).status();
     }));
   }
+  /// Cuts over, and brings ZooKeeper back as it was before.
+  void OpenWithWhatWasBeforeTheCutover() {
+    MigratingStore& store = OpenReady();
+    const std::string before = Record();
+    store.Do("cutover", "events");
+    store.Await("events", "reversible");
+    PutMany("later", 20);
+    ReopenWith(before);
+    EXPECT_OK(store_->router().keeper().WithCatalog([&](Catalog& catalog) {
+      auto contents = catalog.Load();
+      if (!contents.ok()) return contents.status();
+      for (CatalogEntry& entry : contents->entries) {
+        if (entry.spec.name != "events") continue;
+        std::swap(entry.spec.backend, entry.other_backend);
+        std::swap(entry.spec.engine, entry.other_engine);
+        return catalog.Put(entry, contents->version).status();
+      }
+      return absl::NotFoundError("events");
+    }));
+  }
 };
 
 TEST_F(RepairTest, SaysThatNothingIsWrong) {
@@ -114,25 +134,33 @@ TEST_F(RepairTest, MakesALostRecordAnewAfterTheCutover) {
   EXPECT_EQ(Count("later", 20), 20);
 }
 
+/// A request of an operator that comes while both sides are asked is in no record that was diagnosed.
+TEST_F(RepairTest, ChangesNoRecordThatItHasNotSeen) {
+  OpenWithWhatWasBeforeTheCutover();
+  const std::string before = Record();
+  bool begun = false;
+  bool stored = false;
+  SetFailPointHook([&](std::string_view point) {
+    if (point == "repair.begun") begun = true;
+    if (point != "repair.asked" || !begun || stored) return;
+    stored = true;
+    EXPECT_OK(store_->router().keeper().WithCatalog([&](Catalog& catalog) {
+      const auto there = catalog.GetRecord("events");
+      if (!there.ok()) return there.status();
+      return catalog.PutRecord("events", there->text, there->version).status();
+    }));
+  });
+  const auto refused = store_->Try("repair", "events", {{"yes", true}});
+  SetFailPointHook(nullptr);
+  EXPECT_TRUE(stored);
+  EXPECT_THAT(refused, FailsWith(absl::StatusCode::kAborted, "was changed while it was examined"));
+  EXPECT_EQ(Record(), before);
+  EXPECT_EQ(Mend(), (std::vector<std::string>{"turn_record", "route_catalog", "resume"}));
+}
+
 /// ZooKeeper comes back as it was before the cutover.
 TEST_F(RepairTest, TurnsARecordAndACatalogThatComeFromABackup) {
-  MigratingStore& store = OpenReady();
-  const std::string before = Record();
-  store.Do("cutover", "events");
-  store.Await("events", "reversible");
-  PutMany("later", 20);
-  ReopenWith(before);
-  EXPECT_OK(store_->router().keeper().WithCatalog([&](Catalog& catalog) {
-    auto contents = catalog.Load();
-    if (!contents.ok()) return contents.status();
-    for (CatalogEntry& entry : contents->entries) {
-      if (entry.spec.name != "events") continue;
-      std::swap(entry.spec.backend, entry.other_backend);
-      std::swap(entry.spec.engine, entry.other_engine);
-      return catalog.Put(entry, contents->version).status();
-    }
-    return absl::NotFoundError("events");
-  }));
+  OpenWithWhatWasBeforeTheCutover();
   const Json answer = Look();
   EXPECT_EQ(answer["truth"], "mysql") << answer.dump(1);
   EXPECT_THAT(answer["findings"].dump(),
