@@ -34,4 +34,9 @@ bool Collides(std::span<const CellWrite> cells, uint64_t assigned);
 /// newest  the column's newest visible value; nullopt: it has none.
 absl::Status CheckCondition(const Condition& condition, const std::optional<std::string_view>& newest);
 
+/// Whether an error of a put says that its condition did not hold, and not that the put was refused for
+/// another reason with the same code. It is known by its text, since the error of another process has no
+/// more.
+bool IsUnfulfilled(const absl::Status& error);
+
 }  // namespace kvstore

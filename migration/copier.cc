@@ -170,9 +170,12 @@ Drainer::Drainer(Copier& copier)
         Run();
       }) {}
 
-Drainer::~Drainer() {
+Drainer::~Drainer() { Stop().IgnoreError(); }
+
+absl::Status Drainer::Stop() {
   stop_ = true;
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
+  return status();
 }
 
 absl::Status Drainer::status() const {

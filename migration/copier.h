@@ -142,6 +142,8 @@ class Drainer {
 
   /// The error that has stopped it; OK while it works.
   absl::Status status() const;
+  /// Ends it. Returns the error that has stopped it before; OK if it worked until now.
+  absl::Status Stop();
   /// Stops copying until it is called with false.
   void Pause(bool paused) { paused_ = paused; }
 

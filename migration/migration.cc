@@ -177,6 +177,13 @@ absl::Status Migration::ChangeOrRefuse(const std::function<absl::Status(Record&)
   const Record before = InForce();
   Record changed = before;
   if (auto status = change(changed); !status.ok()) return status;
+  if (who != "worker") {
+    // This process's worker carries the request out. An earlier worker, whose process seemed to be dead and
+    // was only slow, must not take the changed record for its own and write over it.
+    auto self = Self();
+    if (!self.ok()) return self.status();
+    changed.owner = *std::move(self);
+  }
   if (!event.empty()) changed.AddEvent(who, event, WallClockMs());
   if (auto status = Save(changed); !status.ok()) return status;
   Install(before, std::move(changed));
@@ -305,8 +312,14 @@ absl::Status Migration::Run() {
 
 absl::Status Migration::RunPhase() {
   const Record now = record();
-  if (now.wanted == Wanted::kCancel && now.phase != Phase::kAborting && !now.on_target &&
-      now.phase != Phase::kCutover) {
+  bool cancels = now.wanted == Wanted::kCancel && now.phase != Phase::kAborting && !now.on_target &&
+                 now.phase != Phase::kCutover;
+  if (cancels && (now.phase == Phase::kReady || now.phase == Phase::kVerify)) {
+    const auto waits = CancelMustWait();
+    if (!waits.ok()) return waits.status();
+    cancels = !*waits;
+  }
+  if (cancels) {
     if (auto status = ActOnRequest(
             Wanted::kCancel,
             [](Record& record) {

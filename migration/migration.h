@@ -79,8 +79,8 @@ class Migration {
 
   /// Changes the share of reads that are made on both sides (ReadTaps::kAll), with effect within a second.
   absl::Status SetShadowShare(uint32_t share, std::string who);
-  /// Lets a cutover begin although shadow reads have found differences. OK if they have not.
-  absl::Status AcceptDifferences(std::string who);
+  /// Requests a cutover that may begin although shadow reads have found differences.
+  absl::Status RequestCutoverAllTheSame(std::string who);
 
   /// Returns a copy of the record, with progress that is newer than what is stored. Does not wait for the
   /// catalog.
@@ -125,6 +125,11 @@ class Migration {
   Operation AsOperation() const;
   /// Takes the operation over in the ledger.
   absl::Status BeginOperation();
+  /// Stores the record once more: a worker that has slept since its claim, while another one went on, and
+  /// perhaps ended the migration, is told so (ABORTED) before it changes what that one has left.
+  absl::Status ConfirmClaim();
+  /// Returns the name of this process in the catalog.
+  absl::StatusOr<std::string> Self();
   /// Writes this process and its epoch into the record.
   ///
   /// change  changes the record in the same step; may be null.
@@ -169,6 +174,9 @@ class Migration {
   /// Whether the hosts of one side, the truth or the copy, are those of the last comparison that found both
   /// sides the same. Asks them; false if they cannot be asked.
   bool IsUnchangedSinceVerified(bool of_truth);
+  /// Whether both sides must be compared before the other side is removed: from the first cutover on it may
+  /// have what a host of the truth, the source, has lost. Asks the source.
+  absl::StatusOr<bool> CancelMustWait();
   /// Returns to the verify phase if `boots` are not those of the last comparison that found both sides the
   /// same. Returns whether it did.
   absl::StatusOr<bool> VerifyAgain(const std::string& boots);
@@ -234,6 +242,8 @@ class Migration {
   absl::Status Arm();
   /// Holds clients' writes, copies the rest, and switches sides.
   absl::Status Freeze();
+  /// Holds clients' writes, and copies the rest, until `in_time` at most.
+  absl::Status CopyTheRest(std::chrono::steady_clock::time_point in_time);
   /// Makes the catalog, and the record, name the side that serves now.
   absl::Status Route();
   /// Writes into the record that the other side is the truth: the cutover has ended.
@@ -336,8 +346,9 @@ class Migration {
   DatasetSpec spec_;           // the dataset that the sides were opened with
   std::string operation_;      // the ID in the ledger; empty if the operation was not begun there
   std::chrono::steady_clock::time_point
-      settle_at_{};      // not before, the record is stored because of unsettled_
-  bool alone_ = false;   // the other side cannot be reached, and is not needed for what is to be done
+      settle_at_{};            // not before, the record is stored because of unsettled_
+  bool cancel_waits_ = false;  // a cancel does not end the comparison that runs
+  bool alone_ = false;         // the other side cannot be reached, and is not needed for what is to be done
   bool retake_ = false;  // what this worker took over has changed: it takes over again, without an error
   /// Since when clients have been waiting for the cutover.
   struct PausedSince {

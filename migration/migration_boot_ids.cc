@@ -77,6 +77,15 @@ absl::StatusOr<bool> Migration::HasChanged() {
   return *boots != boot_ids_;
 }
 
+absl::StatusOr<bool> Migration::CancelMustWait() {
+  const Record now = record();
+  if (!now.crossed || on_target_) return false;
+  const auto boot = source_->BootId();
+  if (!boot.ok()) return boot.status();
+  // The hosts of the last comparison, or those that an operator has declared right.
+  return *boot != SplitBootIds(now.verified).first && *boot != SplitBootIds(now.trusted).first;
+}
+
 absl::StatusOr<bool> Migration::VerifyAgain(const std::string& boots) {
   if (record().verified == boots) return false;
   absl::Status status = Change([](Record& record) { record.phase = Phase::kVerify; },

@@ -258,7 +258,8 @@ absl::Status Migration::ComparePass(Verifier& verifier, const std::vector<UnitRa
   const auto stop = [this] {
     if (stopping() || (drainer_ && !drainer_->status().ok())) return true;
     const MutexLock lock(mutex_);
-    return (record_.wanted == Wanted::kCancel && !on_target_) || record_.wanted == Wanted::kAbandon;
+    return (record_.wanted == Wanted::kCancel && !on_target_ && !cancel_waits_) ||
+           record_.wanted == Wanted::kAbandon;
   };
   verifier_ = &verifier;
   std::atomic<size_t> next{0};
@@ -286,6 +287,9 @@ absl::Status Migration::ComparePass(Verifier& verifier, const std::vector<UnitRa
 
 absl::Status Migration::Verify() {
   if (!record().doubt.empty()) return AwaitResolve();
+  const auto waits = CancelMustWait();
+  if (!waits.ok()) return waits.status();
+  cancel_waits_ = *waits;
   const auto mode = ChooseVerifyMode();
   if (!mode.ok()) return mode.status();
   if (!mode->drains) {
@@ -302,7 +306,9 @@ absl::Status Migration::Verify() {
       if (auto status = drainer_->status(); !status.ok()) return status;
     }
     const Record now = record();
-    if (stopping() || (now.wanted == Wanted::kCancel && !on_target_)) return absl::OkStatus();
+    if (stopping() || (now.wanted == Wanted::kCancel && !on_target_ && !cancel_waits_)) {
+      return absl::OkStatus();
+    }
     if (now.wanted == Wanted::kAbandon) {
       retake_ = true;
       return absl::OkStatus();

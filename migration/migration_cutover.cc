@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/fail_point.h"
+#include "kvstore_api/call_scope.h"
 #include "migration/migration.h"
 
 /// The cutover, by which the truth changes sides, and the end of a migration.
@@ -38,8 +39,9 @@ absl::Status Migration::BackOut(const absl::Status& why) {
   if (absl::IsAborted(why)) return why;
   if (!serves.ok()) return serves;
   paused_since_.reset();
-  // The other side could not be reached: the next takeover tries it again.
-  if (alone_) retake_ = true;
+  // A write of this attempt to the other side may still be in flight, or the other side could not be reached:
+  // the worker takes over again, under a new epoch.
+  retake_ = true;
   const std::string told = "the cutover was given up: " + std::string(why.message());
   return Change(
       [&](Record& record) {
@@ -172,33 +174,44 @@ absl::Status Migration::Arm() {
   return absl::OkStatus();
 }
 
-absl::Status Migration::Freeze() {
-  const auto frozen_at = Clock::now();
-  const auto in_time = frozen_at + milliseconds(names_.freeze_ms);
+absl::Status Migration::CopyTheRest(Clock::time_point in_time) {
+  // A host that hangs does not hold writes for longer either.
+  const CallScope scope(CallLimits{.deadline = in_time, .cancelled = &cancelled_});
   const auto check_time = [&]() -> absl::Status {
     if (Clock::now() < in_time) return absl::OkStatus();
     return absl::DeadlineExceededError(
         fmt::format("writes were held for {} ms, which is the limit (freeze_ms)", names_.freeze_ms));
   };
-  if (auto status = truth().TransitionTo(epoch_, State::kFrozen, true); !status.ok()) return BackOut(status);
+  if (auto status = truth().TransitionTo(epoch_, State::kFrozen, true); !status.ok()) return status;
   Reached("cutover.frozen");
-  if (auto status = copier_->DrainAll(in_time, stop_); !status.ok()) return BackOut(status);
+  if (auto status = copier_->DrainAll(in_time, stop_); !status.ok()) return status;
   Reached("cutover.empty");
   const auto last = truth().LastTimestamp();
-  if (!last.ok()) return BackOut(last.status());
-  if (auto status = copy().RaiseTimestamp(epoch_, *last); !status.ok()) return BackOut(status);
-  if (auto status = check_time(); !status.ok()) return BackOut(status);
+  if (!last.ok()) return last.status();
+  if (auto status = copy().RaiseTimestamp(epoch_, *last); !status.ok()) return status;
+  if (auto status = check_time(); !status.ok()) return status;
   const auto ids = truth().NextLocalIds();
-  if (!ids.ok()) return BackOut(ids.status());
-  if (auto status = copy().RaiseLocalIds(epoch_, *ids); !status.ok()) return BackOut(status);
-  if (auto status = check_time(); !status.ok()) return BackOut(status);
+  if (!ids.ok()) return ids.status();
+  if (auto status = copy().RaiseLocalIds(epoch_, *ids); !status.ok()) return status;
+  return check_time();
+}
+
+absl::Status Migration::Freeze() {
+  const auto frozen_at = Clock::now();
+  const absl::Status copied = CopyTheRest(frozen_at + milliseconds(names_.freeze_ms));
+  if (!copied.ok()) return BackOut(copied);
   Reached("cutover.counted");
   paused_since_ = PausedSince{.writes = frozen_at, .reads = Clock::now()};
   return SwitchSides(/*opened=*/false);
 }
 
 absl::Status Migration::Cutover() {
-  drainer_.reset();
+  if (drainer_) {
+    // What it has failed to write may still arrive: then this worker needs a new epoch first.
+    const absl::Status drained = drainer_->Stop();
+    drainer_.reset();
+    if (!drained.ok()) return drained;
+  }
   const auto gone_on = ResumeCutover();
   if (!gone_on.ok() || *gone_on) return gone_on.status();
   const auto boots = BootIdsOf(*source_, *target_);
@@ -340,6 +353,14 @@ absl::Status Migration::Abort() {
   if (auto status = CheckSidesFitNow(); !status.ok()) return status;
   const uint64_t epoch = epoch_;
   if (!record().released) {
+    Reached("abort.begin");
+    // While nothing has been dropped yet, the migration can still return to the ready phase.
+    const auto waits = CancelMustWait();
+    if (!waits.ok()) return waits.status();
+    if (*waits) {
+      return Change([](Record& record) { record.phase = Phase::kReady; },
+                    "a host was restarted or replaced: both sides are compared before the target is removed");
+    }
     // The source may still be frozen by a cutover that was interrupted.
     if (auto status = source_->TransitionTo(epoch, State::kServing, false); !status.ok()) return status;
     // The removal of the target may wait until it can be reached, without effect on clients.

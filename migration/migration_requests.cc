@@ -101,12 +101,14 @@ absl::Status Migration::Pause(bool paused, std::string who) {
 absl::Status Migration::SetLimits(const std::function<Limits(const Limits&)>& change, std::string who) {
   std::string event;
   // Decided under the lock: two commands that change different limits must not undo each other.
-  const absl::Status status = Change([&](Record& record) {
-    const Limits limits = record.limits = change(record.limits);
-    event = fmt::format("limits: {} units/s, {} bytes/s, {} % of the time, reads of {} us",
-                        limits.units_per_s, limits.bytes_per_s, limits.share, limits.max_read_us);
-    record.AddEvent(who, event, WallClockMs());
-  });
+  const absl::Status status = Change(
+      [&](Record& record) {
+        const Limits limits = record.limits = change(record.limits);
+        event = fmt::format("limits: {} units/s, {} bytes/s, {} % of the time, reads of {} us",
+                            limits.units_per_s, limits.bytes_per_s, limits.share, limits.max_read_us);
+        record.AddEvent(who, event, WallClockMs());
+      },
+      /*event=*/"", who);
   if (status.ok()) spdlog::info("migration of '{}': {} ({})", names_.dataset, event, who);
   return status;
 }

@@ -20,14 +20,23 @@ absl::Status Migration::SetShadowShare(uint32_t share, std::string who) {
                 std::move(who));
 }
 
-absl::Status Migration::AcceptDifferences(std::string who) {
-  // Also those that are found until the cutover begins.
-  accepts_differences_ = true;
-  const uint64_t open = record().shadow.open;
-  if (open == 0) return absl::OkStatus();
-  return Change([](Record& record) { record.shadow.open = 0; },
-                fmt::format("the cutover may begin although {} units differed in shadow reads", open),
-                std::move(who));
+absl::Status Migration::RequestCutoverAllTheSame(std::string who) {
+  const absl::Status status = ChangeOrRefuse(
+      [&](Record& record) -> absl::Status {
+        const uint64_t open = std::exchange(record.shadow.open, 0);
+        if (auto possible = CheckCommand(record, Name(Wanted::kCutover)); !possible.ok()) return possible;
+        record.wanted = Wanted::kCutover;
+        record.AddEvent(who,
+                        fmt::format("cutover asked for, although {} units differed in shadow reads", open),
+                        WallClockMs());
+        // Also those that are found until the cutover begins.
+        accepts_differences_ = true;
+        return absl::OkStatus();
+      },
+      /*event=*/"", who);
+  if (!status.ok()) accepts_differences_ = false;
+  wake_run_.notify_all();
+  return status;
 }
 
 absl::Status Migration::FollowShadowReads() {

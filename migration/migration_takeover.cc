@@ -85,17 +85,27 @@ absl::Status Migration::RefreshExtents() {
   return absl::OkStatus();
 }
 
-absl::Status Migration::Claim(uint64_t epoch, const std::function<void(Record&)>& change) {
+absl::StatusOr<std::string> Migration::Self() {
   std::string self;
   absl::Status asked = keeper_.WithCatalog([&](Catalog& catalog) {
     self = catalog.self();
     return absl::OkStatus();
   });
   if (!asked.ok()) return asked;
+  return self;
+}
+
+absl::Status Migration::ConfirmClaim() {
+  return Change([](Record&) {});
+}
+
+absl::Status Migration::Claim(uint64_t epoch, const std::function<void(Record&)>& change) {
+  const auto self = Self();
+  if (!self.ok()) return self.status();
   absl::Status status = Change([&](Record& record) {
     if (change) change(record);
     record.epoch = epoch;
-    record.owner = self;
+    record.owner = *self;
   });
   if (!status.ok()) return status;
   Reached("takeover.recorded");
@@ -162,7 +172,8 @@ bool Migration::CanProceedAlone(const EndpointStatus& truth, bool same_truth) co
   // side may have lost its state, the other one may be serving by now.
   if (record_.phase == Phase::kCutover) return !truth.Any(State::kMoved) && same_truth;
   if (record_.phase == Phase::kAborting) return true;
-  return record_.wanted == Wanted::kCancel && !record_.on_target;
+  // From the first cutover on the other side may have what this one has lost.
+  return record_.wanted == Wanted::kCancel && !record_.on_target && (same_truth || !record_.crossed);
 }
 
 absl::Status Migration::TakeOver() {
@@ -204,8 +215,10 @@ absl::Status Migration::TakeOver() {
   if (const auto adopted = AdoptRoutedCutover(); !adopted.ok() || *adopted) return adopted.status();
   // Only the first phase requires the operation in the ledger; later ones go on without, because clients may
   // be waiting for them.
-  const absl::Status begun = BeginOperation();
-  if (now.phase == Phase::kPrepare && !begun.ok()) return begun;
+  if (now.phase == Phase::kPrepare) {
+    if (auto status = ConfirmClaim(); !status.ok()) return status;
+    if (auto status = BeginOperation(); !status.ok()) return status;
+  }
   if (!now.released) {
     if (auto status = truth().RaiseEpoch(epoch_); !status.ok()) return status;
   }
@@ -215,6 +228,8 @@ absl::Status Migration::TakeOver() {
     if (auto status = ReadBootIds(); !status.ok()) return status;
   }
   if (auto status = copy().RaiseEpoch(epoch_); !status.ok()) return status;
+  if (auto status = ConfirmClaim(); !status.ok()) return status;
+  if (now.phase != Phase::kPrepare) BeginOperation().IgnoreError();
   return ReassertSides();
 }
 
@@ -251,7 +266,8 @@ absl::Status Migration::BeginOperation() {
   // The operation was begun when the migration was created, unless an earlier version created it, or the
   // ledger is only in memory.
   auto begun = keeper_.ledger().Begin(AsOperation());
-  if (begun.ok()) operation_ = begun->Detach();
+  // If it failed, the operation may have another ID by now: then it is ended by its name.
+  operation_ = begun.ok() ? begun->Detach() : "";
   return begun.status();
 }
 
@@ -262,6 +278,7 @@ absl::Status Migration::TakeOverOpenedCutover(const EndpointStatus& opened) {
     return status;
   }
   if (auto status = copy().RaiseEpoch(epoch_); !status.ok()) return status;
+  if (auto status = ConfirmClaim(); !status.ok()) return status;
   if (!opened.All(State::kServing)) {
     // The epoch holds only on the hosts that have been asked here.
     if (!IsUnchangedSinceVerified(/*of_truth=*/false)) {
@@ -375,8 +392,9 @@ absl::Status Migration::EndWithoutGoneSide() {
     return claimed;
   // A worker that was only slow may have routed clients to the side that is gone until just before the claim.
   if (const auto adopted = AdoptRoutedCutover(); !adopted.ok() || *adopted) return adopted.status();
-  BeginOperation().IgnoreError();
   if (auto raised = left.RaiseEpoch(epoch_); !raised.ok()) return raised;
+  if (auto confirmed = ConfirmClaim(); !confirmed.ok()) return confirmed;
+  BeginOperation().IgnoreError();
   // Also creates shards that appeared meanwhile.
   if (auto made = left.Reassert(epoch_, State::kServing, true); !made.ok()) return made;
   if (auto entered = left.TransitionTo(epoch_, State::kServing, false); !entered.ok()) return entered;

@@ -360,8 +360,8 @@ absl::StatusOr<Json> Migrator::Execute(const Options& options) {
   } else if (name == "verify") {
     status = mine->Request(Wanted::kVerify, options.who);
   } else if (name == "cutover") {
-    if (options.accept_differences) status = mine->AcceptDifferences(options.who);
-    if (status.ok()) status = mine->Request(Wanted::kCutover, options.who);
+    status = options.accept_differences ? mine->RequestCutoverAllTheSame(options.who)
+                                        : mine->Request(Wanted::kCutover, options.who);
   } else if (name == "reverse") {
     status = mine->Request(Wanted::kReverse, options.who);
   } else if (name == "rollback") {

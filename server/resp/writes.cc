@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "backend_api/outcome.h"
+#include "backend_api/row_rules.h"
 #include "kvstore_api/limits.h"
 #include "server/resp/commands/errors.h"
 #include "server/resp/commands/rows.h"
@@ -85,12 +86,6 @@ void Put(Router& router, std::span<Request* const> requests, std::vector<absl::S
     statuses[places[i]] = results[i].status();
     if (results[i].ok()) requests[places[i]]->put = *results[i];
   }
-}
-
-/// Returns whether an error says that a put's condition did not hold.
-bool IsUnfulfilled(const WritePlan& plan, const absl::Status& error) {
-  if (!plan.options.condition || HasWord(error)) return false;
-  return plan.options.condition->equals ? absl::IsFailedPrecondition(error) : absl::IsAlreadyExists(error);
 }
 
 /// Returns the columns that puts which count what they add ask for, by row.
@@ -191,7 +186,7 @@ void AppendPut(Request& request, Encoder& out) {
   const auto& command = std::get<WriteCommand>(request.command->handler);
   if (request.status.ok()) {
     command.answer(plan, &*request.put, out);
-  } else if (IsUnfulfilled(plan, request.status)) {
+  } else if (IsUnfulfilled(request.status)) {
     command.answer(plan, nullptr, out);
   } else {
     out.Error(ErrorText(request.status));

@@ -4,13 +4,17 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <set>
 #include <string>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "backend_api/forwarding_endpoint.h"
 #include "base/fail_point.h"
+#include "kvstore_api/call_scope.h"
 #include "tests/migration/migration_fixture.h"
 #include "tests/support/eventually.h"
 
@@ -23,6 +27,13 @@ struct Faults {
   /// How many transitions of MySQL to the state `broken` fail, after they have changed some of the shards.
   std::atomic<int> failing_transitions{0};
   std::atomic<EndpointState> broken{EndpointState::kMoved};
+  /// The next units that are copied to MySQL arrive late: the copy fails, and they are kept here.
+  std::atomic<bool> delays{false};
+  std::atomic<uint64_t> late_epoch{0};  ///< Of units that are late; 0: there are none.
+  std::vector<Unit> late;               ///< Written before late_epoch.
+  /// MySQL takes copied units and does not answer, until the call is cut off, which counts as one.
+  std::atomic<bool> hangs{false};
+  std::atomic<int> cut_off{0};
   /// How often RocksDB reports wrongly that another worker has taken over.
   std::atomic<int> aborted{0};
 };
@@ -58,7 +69,20 @@ class FaultyEndpoint : public ForwardingEndpoint {
     return inner->TransitionTo(epoch, state, capture);
   }
   absl::Status Replace(uint64_t epoch, std::span<const Unit> units, bool fresh) override {
-    return faults_.down ? Down() : inner->Replace(epoch, units, fresh);
+    if (faults_.down) return Down();
+    if (faults_.delays.exchange(false)) {
+      faults_.late.assign(units.begin(), units.end());
+      faults_.late_epoch = epoch;
+      return absl::UnavailableError("the connection was lost");
+    }
+    while (faults_.hangs) {
+      if (auto status = CheckCall(); !status.ok()) {
+        ++faults_.cut_off;
+        return status;
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return inner->Replace(epoch, units, fresh);
   }
   absl::StatusOr<std::vector<DirtyEntry>> ReadDirty(size_t limit) override {
     if (faults_.down) return Down();

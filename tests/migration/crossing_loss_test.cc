@@ -40,6 +40,66 @@ TEST_F(FaultyMySqlTest, WhatTheTruthMayHaveLostIsNotTakenFromTheCopy) {
   EXPECT_EQ(Field("doubt"), "");
 }
 
+/// MySQL serves again, after the other side has: both have all that was acknowledged.
+class WayBackTest : public FaultyMySqlTest {
+ protected:
+  MigratingStore& OpenReversed(int rows) {
+    MigratingStore& store = Open();
+    EXPECT_OK(store.router().CreateDataset({.name = "events", .backend = "mysql"}));
+    PutMany("row", rows);
+    store.Do("create", "events", To("rocksdb"));
+    store.Do("start", "events");
+    store.Await("events", "ready");
+    store.Do("cutover", "events");
+    store.Await("events", "reversible");
+    store.Do("reverse", "events");
+    store.Await("events", "ready");
+    EXPECT_TRUE(Eventually([&] { return store.Do("status", "events")["lag"]["units"] == 0; }));
+    return store;
+  }
+};
+
+TEST_F(WayBackTest, ACancelRemovesNothingThatTheTruthMayHaveLost) {
+  MigratingStore& store = OpenReversed(50);
+  store.Do("pause", "events");
+  Lose("row02");
+  ++faults_.restarts;
+  store.Do("cancel", "events");
+  ASSERT_TRUE(Eventually([&] { return !Field("doubt").empty(); })) << store.Do("status", "events").dump(1);
+  EXPECT_THAT(Field("doubt"), ::testing::HasSubstr("10 of them are on 'rocksdb' only"));
+  EXPECT_THAT(store.Try("cancel", "events"), FailsWith(absl::StatusCode::kFailedPrecondition, "resolve"));
+  store.Do("resolve", "events", {{"keep", "rocksdb"}});
+  EXPECT_TRUE(Eventually([&] { return store.BackendOf("events") == "rocksdb"; }));
+  EXPECT_EQ(Count("row", 50), 50);
+}
+
+TEST_F(WayBackTest, ACancelGoesOnWhenBothSidesWereFoundTheSame) {
+  MigratingStore& store = OpenReversed(10);
+  ++faults_.restarts;
+  store.Do("cancel", "events");
+  store.Await("events", "aborted");
+  EXPECT_THAT(Field("doubt"), "");
+  EXPECT_EQ(store.BackendOf("events"), "mysql");
+  EXPECT_EQ(Count("row", 10), 10);
+}
+
+TEST_F(WayBackTest, ACancelThatBeganComparesIfTheTruthMayHaveLostSomething) {
+  MigratingStore& store = OpenReversed(10);
+  SetFailPointHook([&, restarted = false](std::string_view point) mutable {
+    if (point == "abort.begin" && !std::exchange(restarted, true)) ++faults_.restarts;
+  });
+  store.Do("cancel", "events");
+  ASSERT_TRUE(Eventually([&] {
+    return store.Do("status", "events")["events"].dump().find("compared before the target is removed") !=
+           std::string::npos;
+  }));
+  store.Await("events", "ready");
+  store.Do("cancel", "events");
+  store.Await("events", "aborted");
+  EXPECT_EQ(store.BackendOf("events"), "mysql");
+  EXPECT_EQ(Count("row", 10), 10);
+}
+
 /// The side that an operator has declared right cannot begin to serve.
 TEST_F(FaultyMySqlTest, AWayBackThatIsGivenUpAsksAgain) {
   MigratingStore& store = OpenCrossed("before", 50);

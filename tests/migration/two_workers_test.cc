@@ -11,6 +11,7 @@
 #include "backends/rocksdb/backend.h"
 #include "backends/rocksdb/engine/data_dir.h"
 #include "base/fail_point.h"
+#include "migration/migration.h"
 #include "tests/migration/migrating_store.h"
 #include "tests/support/eventually.h"
 #include "tests/support/random.h"
@@ -191,6 +192,92 @@ TEST(TwoWorkers, OneThatWakesUpWhenAllIsOverEndsToo) {
   EXPECT_TRUE(Eventually([&] { return absl::IsNotFound(first.Do("status").status()); }))
       << "it does not try for ever: " << first.Do("status").value_or(Json()).dump(1);
 }
+
+/// An operator's command is given to another process while the first one only seems to be dead.
+TEST(TwoWorkers, OneThatWasOnlySlowWritesOverNoCommand) {
+  SharedFleet().Clear();
+  const TempDir dir;
+  auto data = rocks::DataDir::Open(dir.path(), /*create=*/true);
+  ASSERT_OK(data);
+  const auto shared = std::make_shared<Shared>(data->catalog());
+  const std::shared_ptr<Backend> rocksdb = *RocksDbBackend::Open(
+      *std::move(data), {}, {}, {.cache_bytes = 8 << 20, .write_buffer_bytes = 8 << 20});
+  const std::shared_ptr<Backend> mysql = *SharedFleet().Open();
+  Process first(shared, "first", rocksdb, mysql);
+  ASSERT_OK(first.router().CreateDataset({.name = "events"}));
+  Process second(shared, "second", rocksdb, mysql);
+  Stop stop("verify.pass");
+  ASSERT_OK(first.Do("create", {{"target", "mysql"}, {"share", 100}, {"auto", true}}));
+  ASSERT_OK(first.Do("start"));
+  ASSERT_TRUE(stop.Reached());
+  {
+    const std::lock_guard lock(shared->mutex);
+    shared->dead = "first";
+  }
+  // The second one has recorded the command, and has not taken the migration over yet.
+  auto waiting = migration::Migration::Open(second.router().keeper(), "events");
+  ASSERT_OK(waiting);
+  ASSERT_OK((*waiting)->Request(migration::Wanted::kCancel, "operator"));
+  stop.Release();
+  EXPECT_TRUE(Eventually([&] {
+    return first.Do("status").value_or(Json::object()).value("wanted", "") == "cancel";
+  })) << first.Do("status").value_or(Json()).dump(1);
+  ASSERT_OK(second.Do("resume"));
+  EXPECT_TRUE(Eventually([&] { return absl::IsNotFound(first.Do("status").status()); }));
+  EXPECT_EQ(second.router().GetDataset("events")->backend, "rocksdb");
+}
+
+class SleptInTakeover : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(SleptInTakeover, OneThatWakesUpWhenAllIsOverLeavesAllAsItIs) {
+  SharedFleet().Clear();
+  const TempDir dir;
+  auto data = rocks::DataDir::Open(dir.path(), /*create=*/true);
+  ASSERT_OK(data);
+  const auto shared = std::make_shared<Shared>(data->catalog());
+  const std::shared_ptr<Backend> rocksdb = *RocksDbBackend::Open(
+      *std::move(data), {}, {}, {.cache_bytes = 8 << 20, .write_buffer_bytes = 8 << 20});
+  const std::shared_ptr<Backend> mysql = *SharedFleet().Open();
+  const auto die = [&](const char* process) {
+    const std::lock_guard lock(shared->mutex);
+    shared->dead = process;
+  };
+  Process first(shared, "first", rocksdb, mysql);
+  ASSERT_OK(first.router().CreateDataset({.name = "events"}));
+  const CellWrite cell{"c", "v", std::nullopt};
+  ASSERT_OK(first.router().PutRow("events", "row", {&cell, 1}, {}).status());
+  Process second(shared, "second", rocksdb, mysql);
+  Process third(shared, "third", rocksdb, mysql);
+  ASSERT_OK(first.Do("create", {{"target", "mysql"}, {"share", 100}, {"auto", true}}));
+  ASSERT_OK(first.Do("start"));
+  ASSERT_TRUE(first.Await("reversible"));
+  ASSERT_OK(first.Do("reverse"));
+  ASSERT_TRUE(first.Await("ready"));
+  die("first");
+  Stop stop(GetParam());
+  ASSERT_OK(second.Do("resume"));
+  ASSERT_TRUE(stop.Reached());
+  die("second");
+  ASSERT_OK(third.Do("resume"));
+  ASSERT_OK(third.Do("cutover"));
+  ASSERT_TRUE(third.Await("reversible"));
+  ASSERT_OK(third.Do("finish"));
+  ASSERT_TRUE(third.Await("finished"));
+  stop.Release();
+  EXPECT_TRUE(Eventually([&] { return absl::IsNotFound(second.Do("status").status()); }))
+      << second.Do("status").value_or(Json()).dump(1);
+  const auto row = third.router().GetRow("events", "row", {});
+  ASSERT_OK(row);
+  EXPECT_EQ(row->items.size(), 1u);
+  EXPECT_OK(third.router().PutRow("events", "another", {&cell, 1}, {}).status());
+  // Nothing holds the dataset for a migration that nobody knows.
+  EXPECT_OK(third.router().DropDataset("events", {}));
+}
+
+INSTANTIATE_TEST_SUITE_P(Points, SleptInTakeover, ::testing::Values("takeover.recorded", "takeover.half"),
+                         [](const auto& one) {
+                           return std::string(one.param).substr(std::string("takeover.").size());
+                         });
 
 TEST_P(TwoWorkersTest, TheOneThatWakesUpDoesNoHarm) {
   SharedFleet().Clear();

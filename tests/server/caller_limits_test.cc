@@ -312,6 +312,22 @@ TEST_F(CallerLimitsTest, EachDatasetOfACommandsKeysCounts) {
               HasSubstr("-BUSY dataset 'shared': is at its limit"));
 }
 
+TEST_F(CallerLimitsTest, ACommandOnSeveralKeysCountsOnceForEachDataset) {
+  Serve("", R"({"shared": {"calls_per_s": 1}})");
+  RespClient client("127.0.0.1:" + std::to_string(resp_port_));
+  EXPECT_EQ(client.Do("AUTH bob"), "OK");
+  EXPECT_EQ(client.Do("EXISTS plain:large shared:large plain:large shared:large"), "(4)");
+}
+
+/// It is begun again by a worker, which finds that the disk must be waited for.
+TEST_F(CallerLimitsTest, ACommandThatIsBegunAgainCountsOnce) {
+  Serve("", R"({"shared": {"calls_per_s": 1}})");
+  ASSERT_OK(served_->router().CreateDataset({.name = "safe", .durability = Durability::kMachine}));
+  RespClient client("127.0.0.1:" + std::to_string(resp_port_));
+  EXPECT_EQ(client.Do("AUTH bob"), "OK");
+  EXPECT_EQ(client.Do("MSET plain:a 1 shared:b 2 safe:c 3"), "OK");
+}
+
 TEST_F(CallerLimitsTest, TheDoorsShareOneLimit) {
   Serve(R"({"bytes_per_s": 1000})");
   EXPECT_TRUE(Get("alice").ok());

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -91,6 +92,8 @@ struct StoreCall {
   size_t next = 0;                 ///< Keys or members before this one were dealt with.
   std::vector<bool> done;          ///< Which of them were, for commands that deal with them in another order.
   uint64_t count = 0;              ///< What was counted so far.
+  /// The datasets of its keys whose limits have counted it, each once.
+  std::set<std::string_view> counted;
 };
 struct StoreCommand {
   absl::Status (*carry_out)(StoreCall& call, Arguments arguments, Encoder& out) = nullptr;

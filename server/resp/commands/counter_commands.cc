@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "backend_api/outcome.h"
+#include "backend_api/row_rules.h"
 #include "base/clock.h"
 #include "kvstore_api/call_scope.h"
 #include "server/resp/commands/errors.h"
@@ -78,14 +79,14 @@ absl::Status Step(StoreCall& call, std::string_view key_text, std::string_view c
     if (*value) options.condition->equals = (*value)->text;
     const auto put = call.router.PutRow(plan.dataset, plan.row, {&cell, 1}, options);
     if (put.ok()) {
-      // A row that is put very often runs ahead of the clock, but never behind what the store gave before.
-      if (*value && put->timestamp <= (*value)->timestamp) return FutureError();
+      // A row that is put very often runs ahead of the clock, but never behind what the store gave before:
+      // only a timestamp that a client gave hides the sum, which has been stored all the same.
+      if (*value && put->timestamp <= (*value)->timestamp) return MarkInDoubt(FutureError());
       out.Integer(after);
       return absl::OkStatus();
     }
-    // Another client was faster. The dataset has the right shape, because the read was answered.
-    const bool changed = absl::IsAlreadyExists(put.status()) || absl::IsFailedPrecondition(put.status());
-    if (!changed || IsMigrating(put.status()) || IsInDoubt(put.status())) return put.status();
+    if (!IsUnfulfilled(put.status())) return put.status();
+    // Another client was faster.
     if (call.here && round == kRoundsHere) return TooLongHereError();
   }
   return WithWord(absl::AbortedError("too many clients change this value at once; nothing was done"), "BUSY");

@@ -47,8 +47,6 @@ absl::Status WithWord(absl::Status error, const char* word) {
   return error;
 }
 
-bool HasWord(const absl::Status& error) { return error.GetPayload(kWordPayload).has_value(); }
-
 absl::Status WrongTypeError(std::string_view message) {
   return WithWord(absl::FailedPreconditionError(
                       fmt::format("Operation against a key holding the wrong kind of value: {}", message)),

@@ -23,9 +23,6 @@ std::string ErrorText(const absl::Status& error);
 /// word  lives for ever.
 absl::Status WithWord(absl::Status error, const char* word);
 
-/// Whether an error has such a word.
-bool HasWord(const absl::Status& error);
-
 /// The error of a command on a dataset that holds something else.
 absl::Status WrongTypeError(std::string_view message);
 /// The error of words that a command does not have in this place.

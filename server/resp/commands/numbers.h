@@ -24,6 +24,12 @@ std::optional<Number> ParseNumber(std::string_view text) {
   return number;
 }
 inline std::optional<uint64_t> ParseUnsigned(std::string_view text) { return ParseNumber<uint64_t>(text); }
-inline std::optional<int64_t> ParseSigned(std::string_view text) { return ParseNumber<int64_t>(text); }
+/// As Redis reads the numbers of its commands and of counters: not with a zero in front, which a code may
+/// have that is no number, nor "-0".
+inline std::optional<int64_t> ParseSigned(std::string_view text) {
+  const std::string_view digits = text.substr(text.starts_with('-') ? 1 : 0);
+  if (digits.starts_with('0') && text != "0") return std::nullopt;
+  return ParseNumber<int64_t>(text);
+}
 
 }  // namespace kvstore::server::resp

@@ -225,7 +225,7 @@ absl::Status CheckShape(Router& router, std::string_view dataset, std::optional<
                                     Name(spec->shape), Name(*shape)));
 }
 
-absl::Status CheckKeys(const StoreCall& call, Arguments keys, size_t step, Right right) {
+absl::Status CheckKeys(StoreCall& call, Arguments keys, size_t step, Right right) {
   if (call.here && keys.size() / step > kKeysHere) return TooLongHereError();
   std::string_view checked;
   for (size_t i = 0; i < keys.size(); i += step) {
@@ -235,7 +235,7 @@ absl::Status CheckKeys(const StoreCall& call, Arguments keys, size_t step, Right
     checked = dataset;
     if (auto status = server::CheckRight(call.principal, dataset, right); !status.ok()) return status;
     // The command was admitted for the dataset of its first key.
-    if (i > 0) {
+    if (call.counted.insert(dataset).second && i > 0) {
       if (auto status = server::TakeFurtherCall(call.principal, dataset); !status.ok())
         return server::MarkRefused(std::move(status));
     }

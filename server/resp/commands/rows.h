@@ -69,10 +69,11 @@ absl::Status CheckShape(Router& router, std::string_view dataset, std::optional<
                         absl::Status error);
 
 /// Checks for each key that it names a dataset on which the caller has the right, before anything is done;
-/// and where the command must not wait, that no dataset does.
+/// and where the command must not wait, that no dataset does. Counts the command against the limit of each
+/// of the datasets, once, also if it is carried out again (StoreCall).
 ///
 /// keys  every `step`th is a key.
-absl::Status CheckKeys(const StoreCall& call, Arguments keys, size_t step, Right right);
+absl::Status CheckKeys(StoreCall& call, Arguments keys, size_t step, Right right);
 
 /// Checks that a command that deals with things one by one has at most kMaxBatchRows of them.
 ///

@@ -137,8 +137,8 @@ absl::StatusOr<RangeWanted> ReadRange(std::string_view start, std::string_view e
   if (options.size() != 2 || !Is(options[0], "count")) return SyntaxError();
   const auto count = ParseSigned(options[1]);
   if (!count) return NotAnIntegerError();
-  // As in Redis, a negative count is none.
-  if (*count >= 0) wanted.count = static_cast<uint64_t>(*count);
+  // As in Redis, a negative count is none at all.
+  wanted.count = static_cast<uint64_t>(std::max<int64_t>(*count, 0));
   return wanted;
 }
 
@@ -151,10 +151,12 @@ absl::Status PlanRange(std::string_view key_text, const absl::StatusOr<RangeWant
   plan.options.columns.emplace().push_back(*std::move(key->column));
   plan.options.limit = 1;
   if (!wanted.ok()) return wanted.status();
-  const bool nothing = wanted->range.start >= wanted->range.end || wanted->count == 0u;
-  // What is asked for may be nothing, which is no valid read.
-  plan.options.time_range =
-      nothing ? TimeRange{.start = kMaxTimestamp, .end = kMaxTimestamp + 1} : wanted->range;
+  plan.options.time_range = wanted->range;
+  // No range is no valid read.
+  if (wanted->range.start >= wanted->range.end)
+    plan.options.time_range = {.start = kMaxTimestamp, .end = kMaxTimestamp + 1};
+  // Whether there is an entry at all decides what no entries are answered with.
+  if (wanted->count == 0u) plan.options.time_range = RangeWanted().range;
   const uint64_t versions = newest_first ? wanted->count.value_or(kMaxSequence) : kMaxSequence;
   plan.options.versions =
       static_cast<uint32_t>(std::clamp<uint64_t>(versions, 1, std::numeric_limits<uint32_t>::max()));
@@ -183,10 +185,11 @@ void AppendEntry(const Cell& cell, Encoder& out) {
   out.Bulk(cell.value);
 }
 
-/// Returns the entries that an answer has; nothing if it is none, because none were wanted.
+/// Returns the entries that an answer has; nothing if none were wanted of a stream that has some.
 std::optional<std::span<const Cell>> EntriesOf(const absl::StatusOr<RangeWanted>& wanted, const Row& row) {
+  if (row.items.empty()) return std::span<const Cell>();
   if (wanted->count == 0u) return std::nullopt;
-  if (wanted->range.start >= wanted->range.end || row.items.empty()) return std::span<const Cell>();
+  if (wanted->range.start >= wanted->range.end) return std::span<const Cell>();
   return std::span<const Cell>(row.items.front().cells);
 }
 

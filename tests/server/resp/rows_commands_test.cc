@@ -4,6 +4,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/clock.h"
 #include "kvstore_api/limits.h"
 #include "tests/server/resp/resp_fixture.h"
 
@@ -306,6 +307,9 @@ TEST_F(CounterTest, Counts) {
 TEST_F(CounterTest, WhatIsNoNumberIsRefused) {
   EXPECT_EQ(Do("SET rows:n abc"), "OK");
   EXPECT_THAT(Do("INCR rows:n"), HasSubstr("-ERR value is not an integer or out of range"));
+  EXPECT_EQ(Do("SET rows:code 007"), "OK");
+  EXPECT_THAT(Do("INCR rows:code"), HasSubstr("-ERR value is not an integer or out of range"));
+  EXPECT_THAT(Do("INCRBY rows:m 05"), HasSubstr("-ERR value is not an integer or out of range"));
   EXPECT_THAT(Do("INCRBY rows:m 1.5"), HasSubstr("-ERR value is not an integer or out of range"));
   EXPECT_THAT(Do("DECRBY rows:m -9223372036854775808"), HasSubstr("-ERR value is not an integer"));
   EXPECT_EQ(Do("SET rows:n 9223372036854775807"), "OK");
@@ -334,6 +338,10 @@ TEST_F(CounterTest, AValueFromTheFutureCannotBeSteppedUnseen) {
   ASSERT_EQ(Do("KV.PUT rows n 1  9000000000000000000 5"), "OK");
   EXPECT_THAT(Do("INCR rows:n"), HasSubstr("-ERR the value has a timestamp in the future"));
   EXPECT_EQ(Do("GET rows:n"), "\"5\"");
+  // One that is just ahead is known only after the sum was stored.
+  ASSERT_EQ(Do("KV.PUT rows soon 1  " + std::to_string(WallClockMs() + 50'000) + " 5"), "OK");
+  EXPECT_THAT(Do("INCR rows:soon"), HasSubstr("-INDOUBT the value has a timestamp in the future"));
+  EXPECT_EQ(Do("GET rows:soon"), "\"5\"");
 }
 
 // ---- streams ----
@@ -352,6 +360,11 @@ TEST_F(StreamTest, AColumnIsAStream) {
   EXPECT_EQ(Do("XLEN rows:r:none"), "(0)");
   EXPECT_EQ(Do("XRANGE rows:r:none - +"), "[]");
   EXPECT_EQ(Do("XRANGE rows:r:c - + COUNT 0"), "nil");
+  EXPECT_EQ(Do("XRANGE rows:r:c - + COUNT -1"), "nil");
+  EXPECT_EQ(Do("XREVRANGE rows:r:c + - COUNT -1"), "nil");
+  EXPECT_EQ(Do("XRANGE rows:r:c 5000 4000 COUNT 0"), "nil");
+  EXPECT_EQ(Do("XRANGE rows:r:c 5000 4000"), "[]");
+  EXPECT_EQ(Do("XRANGE rows:r:none - + COUNT 0"), "[]");
   EXPECT_EQ(Do("XDEL rows:r:c 2000-0 2000-0 5"), "(1)");
   EXPECT_EQ(Do("XLEN rows:r:c"), "(2)");
 }

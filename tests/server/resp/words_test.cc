@@ -195,6 +195,9 @@ TEST(Numbers, AreWholeAndFit) {
   EXPECT_EQ(ParseSigned("-9223372036854775808"), INT64_MIN);
   for (const char* text : {"", " 1", "1 ", "+1", "1.0", "0x1", "18446744073709551616"})
     EXPECT_FALSE(ParseUnsigned(text)) << text;
+  EXPECT_EQ(ParseSigned("0"), 0);
+  EXPECT_EQ(ParseSigned("-10"), -10);
+  for (const char* text : {"", "-", "00", "007", "-0", "-07", "+1"}) EXPECT_FALSE(ParseSigned(text)) << text;
   EXPECT_EQ(ParseUnsigned("00000000000000000001"), 1u);
   EXPECT_FALSE(ParseUnsigned(std::string(1'000'000, '0'))) << "a key would have as many bytes";
 }
