@@ -9,10 +9,10 @@
 
 #include "base/big_endian.h"
 #include "reports/bits.h"
+#include "reports/byte_reader.h"
 #include "reports/chunk_directory.h"
 #include "reports/columns.h"
 #include "reports/crc32c.h"
-#include "reports/varint.h"
 
 namespace kvstore::reports {
 namespace {

@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "base/big_endian.h"
-#include "reports/varint.h"
+#include "reports/byte_reader.h"
 
 namespace kvstore::reports {
 namespace {

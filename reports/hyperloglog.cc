@@ -6,8 +6,8 @@
 #include <cstring>
 
 #include "reports/bits.h"
+#include "reports/byte_reader.h"
 #include "reports/stable_hash.h"
-#include "reports/varint.h"
 
 namespace kvstore::reports {
 namespace {

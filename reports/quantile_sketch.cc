@@ -6,7 +6,7 @@
 
 #include "base/big_endian.h"
 #include "reports/bits.h"
-#include "reports/varint.h"
+#include "reports/byte_reader.h"
 
 namespace kvstore::reports {
 namespace {

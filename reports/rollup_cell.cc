@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "base/big_endian.h"
+#include "reports/byte_reader.h"
 #include "reports/crc32c.h"
-#include "reports/varint.h"
 
 namespace kvstore::reports {
 namespace {

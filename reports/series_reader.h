@@ -10,10 +10,10 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
 #include "reports/bits.h"
+#include "reports/byte_reader.h"
 #include "reports/chunk.h"
 #include "reports/exact_sum.h"
 #include "reports/steps.h"
-#include "reports/varint.h"
 
 namespace kvstore::reports {
 

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "reports/varint.h"
+#include "reports/byte_reader.h"
 #include "tests/reports/hex.h"
 #include "tests/support/random.h"
 
