@@ -40,10 +40,6 @@ absl::Status NoFleetError() {
 
 }  // namespace
 
-absl::StatusOr<std::vector<DatasetSpec>> MySqlDatasets(const OpenOptions& options) {
-  return MySqlDatasetsReader(options)();
-}
-
 std::function<absl::StatusOr<std::vector<DatasetSpec>>()> MySqlDatasetsReader(const OpenOptions& options) {
   std::shared_ptr<Catalog> catalog;
   if (options.coordination) {
@@ -68,7 +64,7 @@ absl::Status InitShards(const OpenOptions& options, const Progress& progress, Le
                         bool ignore_empty) {
   const MySqlFleetOptions* fleet = FindFleet(options);
   if (fleet == nullptr) return NoFleetError();
-  const auto datasets = MySqlDatasets(options);
+  const auto datasets = MySqlDatasetsReader(options)();
   if (!datasets.ok()) return datasets.status();
   std::error_code ignored;
   // Copies of the maps are kept only beside a store: where there is none yet, nothing may lie in its place.

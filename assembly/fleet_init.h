@@ -13,11 +13,8 @@
 /// which another process may have open.
 namespace kvstore {
 
-/// The active datasets of the catalog that are on the MySQL servers.
-absl::StatusOr<std::vector<DatasetSpec>> MySqlDatasets(const OpenOptions& options);
-
-/// A function that reads the catalog anew at each call and returns what MySqlDatasets does. One thread at a
-/// time may call it.
+/// A function that reads the catalog anew at each call and returns its active datasets that are on the MySQL
+/// servers. One thread at a time may call it.
 std::function<absl::StatusOr<std::vector<DatasetSpec>>()> MySqlDatasetsReader(const OpenOptions& options);
 
 /// What kv shards init has not made: the reason, and the number of shards or tables.
@@ -31,10 +28,12 @@ using LeftAlone = std::map<std::string, uint64_t>;
 ///
 /// progress      is told the number of shards done, and of all. May be null.
 /// left_alone    may be null.
-/// ignore_empty  Whether shards that other hosts have are made if no dataset has anything in those.
+/// ignore_empty  Whether shards that other hosts have are made if no dataset has anything in those. Where the
+///               maps are in files other hosts are not known, and are not asked.
 ///
-/// INVALID_ARGUMENT if the configuration has no MySQL servers. FAILED_PRECONDITION, with nothing made, if a
-/// shard that its master lacks exists on another host that the operators know of: the map is wrong then.
+/// INVALID_ARGUMENT if the configuration has no MySQL servers. FAILED_PRECONDITION, with nothing made, if the
+/// maps are in ZooKeeper and a shard that its master lacks exists on another host that the operators know of:
+/// the map is wrong then.
 absl::Status InitShards(const OpenOptions& options, const Progress& progress, LeftAlone* left_alone,
                         bool ignore_empty = false);
 

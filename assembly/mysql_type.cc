@@ -35,12 +35,20 @@ void ReadPool(JsonFields& fields, mysql::PoolOptions& pool) {
     fields.Fail("lock_wait_s",
                 fmt::format("{} is not below read_timeout_s, {}", pool.lock_wait_s, pool.read_timeout_s));
   }
+  if (pool.min_connections > pool.max_connections) {
+    fields.Fail("min_connections",
+                fmt::format("{} is above max_connections, {}", pool.min_connections, pool.max_connections));
+  }
 }
 
 void ReadBreaker(JsonFields& fields, mysql::BreakerOptions& breaker) {
   ReadUint(fields, "failures", 1, 1000, breaker.failures);
   ReadUint(fields, "min_pause_ms", 1, 600'000, breaker.min_pause_ms);
   ReadUint(fields, "max_pause_ms", 1, 600'000, breaker.max_pause_ms);
+  if (breaker.min_pause_ms > breaker.max_pause_ms) {
+    fields.Fail("min_pause_ms",
+                fmt::format("{} is above max_pause_ms, {}", breaker.min_pause_ms, breaker.max_pause_ms));
+  }
 }
 
 void ReadTls(JsonFields& fields, const fs::path& folder, mysql::TlsOptions& tls) {
@@ -84,7 +92,12 @@ void ReadMaps(JsonFields& fields, const BackendReaderContext& context, MySqlFlee
   fleet.id_map = PathIn(fields, "id_map", context.folder);
   fleet.mod_map = PathIn(fields, "mod_map", context.folder);
   const bool files = !fleet.id_map.empty() || !fleet.mod_map.empty();
-  if (files && servers) fields.Fail("id_map", "not together with zookeeper");
+  if (files && servers) {
+    fields.Fail(fleet.id_map.empty() ? "mod_map" : "id_map",
+                "names a file, but zookeeper is given, too: the shard maps are in files or in ZooKeeper; "
+                "leave one of "
+                "them out");
+  }
   if (files && !servers) fleet.zookeeper.servers.clear();
   if (fleet.zookeeper.servers.empty() && (fleet.id_map.empty() || fleet.mod_map.empty())) {
     fields.Fail("zookeeper", "is missing; or give the files id_map and mod_map");

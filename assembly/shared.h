@@ -27,16 +27,16 @@ absl::StatusOr<std::unique_ptr<Catalog>> OpenSharedCatalog(const Coordination& c
 absl::StatusOr<std::vector<std::unique_ptr<MapSource>>> OpenSharedMaps(const ZooKeeperOptions& zookeeper,
                                                                        const std::vector<std::string>& paths);
 
-/// Where the places of consumers of the fleet's datasets are noted. Null if the fleet's maps are not in
-/// ZooKeeper, and if this build was made without ZooKeeper.
+/// Where the places of consumers of the fleet's datasets are noted. Null if the fleet's
+/// maps are not in ZooKeeper, or if this build has no ZooKeeper.
 std::unique_ptr<ConsumerPlaces> OpenFleetConsumers(const MySqlFleetOptions& fleet);
 
-/// Where it is recorded which tables of the fleet's datasets were made on first use. Null if the fleet's maps
-/// are not in ZooKeeper, and if this build was made without ZooKeeper.
+/// Where it is recorded which tables of the fleet's datasets were made on first use. Null if the fleet's
+/// maps are not in ZooKeeper, or if this build has no ZooKeeper.
 std::unique_ptr<TableRecords> OpenFleetTables(const MySqlFleetOptions& fleet);
 
-/// The ledger in which the fleet's operators record their operations. Null if the fleet's maps are not in
-/// ZooKeeper, so that it has no ledger, and if this build was made without ZooKeeper.
+/// The ledger in which the fleet's operators record their operations. Null if the fleet's
+/// maps are not in ZooKeeper, so that it has no ledger, or if this build has no ZooKeeper.
 std::unique_ptr<Ledger> OpenFleetLedger(const MySqlFleetOptions& fleet);
 
 }  // namespace kvstore

@@ -131,7 +131,7 @@ class LogReplay {
     const auto begin = std::find_if_not(segment.writes.begin(), segment.writes.end(), is_there);
     const auto end = std::find_if(begin, segment.writes.end(),
                                   [&](const LoggedWrite& write) { return write.last() > limit; });
-    // The schema is that of the segment's end: a dataset that was dropped behind the time must stay, with
+    // The schema is that of the segment's end: a dataset that was dropped after that time must stay, with
     // what was written to it until then.
     if (!is_cut) {
       if (auto status = replay_.Adopt(segment.schema); !status.ok()) return status;

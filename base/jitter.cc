@@ -20,4 +20,9 @@ milliseconds FullJitter(milliseconds first, milliseconds most, unsigned failures
   return milliseconds(RandomNumber() % (static_cast<uint64_t>(end.count()) + 1));
 }
 
+milliseconds EqualJitter(milliseconds most) {
+  const auto half = static_cast<uint64_t>(most.count()) / 2;
+  return most - milliseconds(RandomNumber() % (half + 1));
+}
+
 }  // namespace kvstore

@@ -16,4 +16,7 @@ std::chrono::milliseconds Jittered(std::chrono::milliseconds about);
 std::chrono::milliseconds FullJitter(std::chrono::milliseconds first, std::chrono::milliseconds most,
                                      unsigned failures);
 
+/// Returns a wait of at least half of `most`, and at most that ("equal jitter").
+std::chrono::milliseconds EqualJitter(std::chrono::milliseconds most);
+
 }  // namespace kvstore

@@ -6,9 +6,9 @@
 #include <chrono>
 #include <list>
 #include <optional>
-#include <random>
 
 #include "base/clock.h"
+#include "base/jitter.h"
 #include "blobstore/s3_errors.h"
 #include "blobstore/s3_request.h"
 #include "blobstore/sha256.h"
@@ -20,17 +20,11 @@ using Clock = CallLimits::Clock;
 using std::chrono::milliseconds;
 
 constexpr size_t kIdleSessions = 16;
-constexpr uint32_t kLongestDelayMs = 10'000;
+constexpr milliseconds kLongestDelay{10'000};
 /// An attempt that has received this much has got somewhere, even if it was cut off then.
 constexpr uint64_t kProgressBytes = uint64_t{256} << 10;
 /// How often a cancelled call is noticed.
 constexpr milliseconds kCancelPoll{100};
-
-milliseconds JitteredDelay(uint32_t base_ms, int failures) {
-  thread_local std::minstd_rand random(std::random_device{}());
-  const uint64_t most = std::min<uint64_t>(kLongestDelayMs, uint64_t{base_ms} << std::min(failures, 20));
-  return milliseconds(std::uniform_int_distribution<uint64_t>(0, most)(random));
-}
 
 absl::Status WithContext(const S3Location& location, const S3Call& call, const absl::Status& status,
                          std::string_view after = "") {
@@ -148,9 +142,10 @@ class S3Client::Runner {
     if (begun.received >= kProgressBytes) begun.failures = 0;
     if (begun.failures == 0) begun.failing_since = now;
     const auto until = begun.failing_since + milliseconds(client_.options_.retry_for_ms);
-    const auto delay = std::max(JitteredDelay(client_.options_.retry_base_ms, begun.failures),
-                                milliseconds(failure.retry_after_ms));
     ++begun.failures;
+    const auto delay = std::max(FullJitter(milliseconds(client_.options_.retry_base_ms), kLongestDelay,
+                                           static_cast<unsigned>(begun.failures)),
+                                milliseconds(failure.retry_after_ms));
     if (!failure.may_retry || now + delay > until) {
       const std::string after = begun.failures < 2 ? "" : fmt::format(" (attempt {})", begun.failures);
       return WithContext(client_.location_, *begun.call, failure.status, failure.may_retry ? after : "");
@@ -188,13 +183,13 @@ absl::Status S3Client::Begin(S3Call& call, HttpSession& session) {
   if (!credentials.ok()) return credentials.status();
   if (call.before_attempt != nullptr) call.before_attempt(call);
   if (call.body_sha256.empty()) call.body_sha256 = Hex(Sha256Of(call.body));
-  S3Request request = SignedFor(location_, *credentials,
-                                {.method = call.method,
-                                 .name = call.name,
-                                 .query = call.query,
-                                 .headers = call.headers,
-                                 .body_sha256 = call.body_sha256},
-                                WallClockMs());
+  S3Request request = SignRequest(location_, *credentials,
+                                  {.method = call.method,
+                                   .name = call.name,
+                                   .query = call.query,
+                                   .headers = call.headers,
+                                   .body_sha256 = call.body_sha256},
+                                  WallClockMs());
 
   call.exchange =
       HttpExchange{.method = call.method, .body = call.body, .max_answer_bytes = call.max_answer_bytes};

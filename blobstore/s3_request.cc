@@ -4,8 +4,8 @@
 
 namespace kvstore::s3 {
 
-S3Request SignedFor(const S3Location& location, const Credentials& credentials, const S3Asked& asked,
-                    uint64_t now_ms) {
+S3Request SignRequest(const S3Location& location, const Credentials& credentials,
+                      const UnsignedS3Request& asked, uint64_t now_ms) {
   const std::string path =
       asked.name.empty() ? location.path : location.path + location.prefix + std::string(asked.name);
   const std::string date = AmzDate(now_ms);

@@ -16,8 +16,8 @@ struct S3Request {
   std::vector<std::string> headers;  ///< "NAME: VALUE"
 };
 
-/// What a request asks for.
-struct S3Asked {
+/// A request before it is signed.
+struct UnsignedS3Request {
   std::string_view method;  ///< "GET"
   std::string_view name;    ///< Of a blob, without the prefix; empty: the bucket itself.
   Fields query;
@@ -27,7 +27,7 @@ struct S3Asked {
 
 /// Makes the request for a blob of a bucket, signed for a time in ms since 1970. A pure function;
 /// thread-safe.
-S3Request SignedFor(const S3Location& location, const Credentials& credentials, const S3Asked& asked,
-                    uint64_t now_ms);
+S3Request SignRequest(const S3Location& location, const Credentials& credentials,
+                      const UnsignedS3Request& asked, uint64_t now_ms);
 
 }  // namespace kvstore::s3

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "backend_api/outcome.h"
+#include "base/jitter.h"
 #include "base/random_number.h"
 #include "client/outcome.h"
 #include "client/token.h"
@@ -135,8 +136,8 @@ Caller::Verdict Caller::Classify(const grpc::Status& status, const std::string& 
 
 bool Caller::Pause(int attempt, std::optional<Clock::time_point> deadline) const {
   const uint64_t most = std::min<uint64_t>(kMinBackoffMs << std::min(attempt, 20), kMaxBackoffMs);
-  // Random, so that clients that were refused together do not come back together; at least half of it.
-  const auto pause = std::chrono::microseconds(most * 500 + RandomNumber() % (most * 500 + 1));
+  // Clients that were refused together do not come back together.
+  const auto pause = EqualJitter(std::chrono::milliseconds(most));
   if (deadline && Clock::now() + pause >= *deadline) return false;
   channels_->Pause(pause);
   return CheckCall().ok();

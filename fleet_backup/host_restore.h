@@ -26,7 +26,7 @@ struct HostRestoreOptions {
   /// Called with a line for people when a step begins. May be null.
   std::function<void(const std::string&)> report;
   /// Told how far a step is: "restore" with the bytes of objects, "play" with those of SQL, whose total is
-  /// not known (0). May be null.
+  /// not known (0). If it returns false, the restore ends with CANCELLED. May be null.
   std::function<bool(std::string_view step, uint64_t done, uint64_t total)> progress;
 };
 
@@ -50,8 +50,10 @@ using WithServer = std::function<absl::Status(ScratchServer& server, const Resto
 ///
 /// folder  must not exist, or be empty. If this fails before the data can be used, what was written is
 ///         removed; later, it is left to be looked at, and the error says so.
+/// with_server  may be null.
 ///
-/// INVALID_ARGUMENT     the backup is not one of a server, or was finished behind the time.
+/// INVALID_ARGUMENT     the backup is not one of a server, or was finished after at_ms.
+/// CANCELLED            HostRestoreOptions::progress has ended it.
 /// DATA_LOSS            an object or a part of the log is missing or damaged.
 /// FAILED_PRECONDITION  the log has a gap; or the server did not have the shards at that time; or one of
 ///                      MariaDB's programs is not installed.

@@ -14,7 +14,7 @@
 
 namespace kvstore::reports {
 
-/// A few numbers, which lie in the object that has them.
+/// A list of numbers, of which up to eight need no allocation.
 using NumberList = absl::InlinedVector<uint32_t, 8>;
 
 /// The filters of a query, with the IDs of their values, and the keys that it groups by. Thread-safe once
@@ -31,11 +31,11 @@ class FilterSet {
   /// The numbers of the keys that a filter looks at, or that series are grouped by; in any order.
   std::vector<uint32_t> KeysUsed() const;
 
-  /// Whether any filter may match a series of a chunk with this directory.
+  /// False only if no filter can match any series of a chunk with this directory.
   bool MayMatch(const ChunkDirectory& directory) const;
   /// Appends the indexes of the filters that a series matches.
   void Match(std::span<const uint32_t> segments, NumberList& matched) const;
-  /// The IDs of a series by which it is grouped.
+  /// Replaces `group` with the IDs of a series for group_keys(), in their order.
   void Group(std::span<const uint32_t> segments, NumberList& group) const;
 
  private:

@@ -5,16 +5,12 @@
 #include <variant>
 
 #include "backend_api/outcome.h"
+#include "wire/unknown_number.h"
 
 namespace kvstore::wire {
 namespace {
 
 constexpr size_t kMaxMessageBytes = 2'000;
-
-template <typename Enum>
-absl::Status Unknown(std::string_view field, Enum value) {
-  return absl::InvalidArgumentError(fmt::format("{}: there is no number {}", field, static_cast<int>(value)));
-}
 
 void ToWire(const std::optional<std::vector<std::string>>& names, v1::Names* message) {
   for (const std::string& name : *names) message->add_names(name);
@@ -45,7 +41,7 @@ absl::StatusOr<Durability> FromWire(v1::Durability durability) {
     case v1::DURABILITY_MACHINE:
       return Durability::kMachine;
     default:
-      return Unknown("durability", durability);
+      return UnknownNumberError("durability", durability);
   }
 }
 
@@ -70,7 +66,7 @@ absl::StatusOr<DatasetSpec> FromWire(const v1::Dataset& message) {
   spec.name = message.name();
   // The numbers are those of the API, which are stored and never change.
   if (message.shape() != v1::SHAPE_UNSPECIFIED) spec.shape = static_cast<Shape>(message.shape());
-  if (Name(spec.shape) == "unknown") return Unknown("shape", message.shape());
+  if (Name(spec.shape) == "unknown") return UnknownNumberError("shape", message.shape());
   spec.backend = message.backend();
   spec.type = message.type();
   if (message.has_max_versions()) spec.max_versions = message.max_versions();
@@ -82,7 +78,7 @@ absl::StatusOr<DatasetSpec> FromWire(const v1::Dataset& message) {
   if (message.compression() != v1::COMPRESSION_UNSPECIFIED) {
     spec.compression = static_cast<Compression>(message.compression());
   }
-  if (Name(spec.compression) == "unknown") return Unknown("compression", message.compression());
+  if (Name(spec.compression) == "unknown") return UnknownNumberError("compression", message.compression());
   spec.blob_threshold = message.blob_threshold();
   spec.engine = message.engine();
   spec.incarnation = message.incarnation();

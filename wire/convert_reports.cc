@@ -8,6 +8,7 @@
 
 #include "wire/convert.h"
 #include "wire/number_columns.h"
+#include "wire/unknown_number.h"
 
 namespace kvstore::wire {
 namespace {
@@ -19,11 +20,6 @@ using namespace reports;  // NOLINT(google-build-using-namespace): one side of e
 constexpr size_t kMaxMissing = 1'000;
 constexpr size_t kMaxMissingBytes = 2'000;
 constexpr size_t kMaxParts = 64'000;
-
-template <typename Enum>
-absl::Status UnknownEnum(std::string_view field, Enum value) {
-  return absl::InvalidArgumentError(fmt::format("{}: there is no number {}", field, static_cast<int>(value)));
-}
 
 template <typename Strings>
 std::vector<std::string> ToVector(const Strings& list) {
@@ -55,7 +51,7 @@ absl::StatusOr<Step> StepFromWire(const v1::Step& message, std::string_view fiel
       step.unit = Step::Unit::kMonths;
       break;
     default:
-      return UnknownEnum(fmt::format("{}.unit", field), message.unit());
+      return UnknownNumberError(fmt::format("{}.unit", field), message.unit());
   }
   if (const absl::Status status = CheckStep(step); !status.ok())
     return absl::InvalidArgumentError(fmt::format("{}: {}", field, std::string(status.message())));
@@ -71,7 +67,7 @@ absl::StatusOr<Function> FunctionFromWire(const v1::Function& message, std::stri
   Function function;
   if (message.kind() == v1::Function::KIND_UNSPECIFIED) return function;
   if (message.kind() < v1::Function::KIND_SUM || message.kind() > v1::Function::KIND_DISTINCT)
-    return UnknownEnum(fmt::format("{}.kind", field), message.kind());
+    return UnknownNumberError(fmt::format("{}.kind", field), message.kind());
   function.kind = static_cast<Function::Kind>(static_cast<int>(message.kind()) - 1);
   if (function.kind != Function::Kind::kPercentile) return function;
   const double percentile = message.percentile();
@@ -188,7 +184,7 @@ absl::StatusOr<Metric> FromWire(const v1::Metric& message) {
       metric.kind = static_cast<MetricKind>(message.kind());
       return metric;
     default:
-      return UnknownEnum("metrics.kind", message.kind());
+      return UnknownNumberError("metrics.kind", message.kind());
   }
 }
 
@@ -340,7 +336,7 @@ absl::StatusOr<Query> FromWire(const v1::QueryReportRequest& message) {
     query.top = *top;
   }
   if (message.fill() < v1::FILL_UNSPECIFIED || message.fill() > v1::FILL_PREVIOUS)
-    return UnknownEnum("fill", message.fill());
+    return UnknownNumberError("fill", message.fill());
   if (message.fill() != v1::FILL_UNSPECIFIED)
     query.fill = static_cast<Fill>(static_cast<int>(message.fill()) - 1);
   const auto compare = OptionalStep(message.has_compare(), message.compare(), "compare");

@@ -1,12 +1,12 @@
 #include "wire/endpoint.h"
 
-#include <fmt/format.h>
+#include "wire/unknown_number.h"
 
 namespace kvstore::wire {
 
 absl::StatusOr<EndpointState> StateFromWire(uint32_t state) {
   if (state <= static_cast<uint32_t>(EndpointState::kMoved)) return static_cast<EndpointState>(state);
-  return absl::InvalidArgumentError(fmt::format("state: there is no number {}", state));
+  return UnknownNumberError("state", static_cast<int>(state));
 }
 
 void ToWire(const EndpointStatus& status, v1::EndpointResponse& message) {

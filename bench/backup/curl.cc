@@ -29,7 +29,7 @@ absl::Status FetchByCurl(std::string_view url, const std::vector<std::string_vie
   {
     std::ofstream lines(config);
     for (size_t i = 0; i < blobs.size(); ++i) {
-      const s3::S3Request request = s3::SignedFor(
+      const s3::S3Request request = s3::SignRequest(
           *location, *credentials,
           {.method = "GET", .name = blobs[i], .query = {}, .headers = {}, .body_sha256 = nothing}, now_ms);
       lines << (i > 0 ? "next\n" : "")

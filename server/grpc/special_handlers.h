@@ -26,8 +26,8 @@ absl::Status HandleAny(Core& core, const Principal* principal, const v1::ListObj
 
 absl::Status HandleAny(Core& core, const Principal* principal, const v1::MigrateRequest& request,
                        v1::MigrateResponse& response, Unfinished&);
-/// What the worker of a migration in another process asks. FAILED_PRECONDITION unless this server shares its
-/// catalog, and the migration is recorded there.
+/// Answers a request of the worker of a migration that runs in another process. FAILED_PRECONDITION unless
+/// this server shares its catalog, and the migration is recorded there.
 absl::Status HandleAny(Core& core, const Principal* principal, const v1::EndpointRequest& request,
                        v1::EndpointResponse& response, Unfinished&);
 
@@ -36,7 +36,8 @@ absl::Status HandleAny(Core& core, const Principal* principal, const v1::GetShar
 absl::Status HandleAny(Core& core, const Principal* principal, const v1::ListShardMapsRequest& request,
                        v1::ListShardMapsResponse& response, Unfinished&);
 
-/// A right on a report is none to create its dataset: PERMISSION_DENIED if there is none yet.
+/// PERMISSION_DENIED if the dataset does not exist and the caller may not create it: a right on a report does
+/// not include that.
 absl::Status HandleAny(Core& core, const Principal* principal, const v1::CreateReportRequest& request,
                        v1::CreateReportResponse& response, Unfinished&);
 
@@ -50,11 +51,11 @@ absl::Status HandleAny(Core& core, const Principal*, const Request& request, Res
   }
 }
 
-/// Lists only reports that the caller may read. PERMISSION_DENIED if it has no right on the dataset, nor on
-/// any of its reports, whether there is such a dataset or not.
+/// Lists only reports that the caller may read. PERMISSION_DENIED if the caller has no right on the dataset,
+/// nor on any of its reports, whether there is such a dataset or not.
 Producer<v1::ListReportsResponse> ProduceAny(Core& core, const std::shared_ptr<const Principal>& principal,
                                              const v1::ListReportsRequest& request, const ReserveBytes&);
-/// Keeps to the server's limits of queries.
+/// Applies the server's limits of queries (ServerLimits::query_bytes).
 Producer<v1::QueryReportResponse> ProduceAny(Core& core, const std::shared_ptr<const Principal>& principal,
                                              const v1::QueryReportRequest& request,
                                              const ReserveBytes& reserve);

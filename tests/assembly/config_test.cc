@@ -157,7 +157,7 @@ TEST(Config, MistakesAreNamed) {
       {R"({"data": "d", "mysql": {"user": "kv", "id_map": "a"}})", "zookeeper: is missing"},
       {R"({"data": "d", "mysql": {"user": "kv", "id_map": "a", "mod_map": "b", "tables_on_first_use": true}})",
        "tables_on_first_use: needs the shard maps in ZooKeeper"},
-      {WithMySql(R"("id_map": "a")"), "id_map: not together with zookeeper"},
+      {WithMySql(R"("id_map": "a")"), "id_map: names a file, but zookeeper is given, too"},
       {WithMySql(R"("password_file": "nowhere")"), "mysql.password_file: cannot read /etc/kv/nowhere"},
       {WithMySql(R"("pool": {"max_connections": 0})"), "mysql.pool.max_connections"},
       {WithMySql(R"("pool": {"max_total": 0})"), "mysql.pool.max_total"},

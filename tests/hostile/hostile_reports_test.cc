@@ -187,7 +187,7 @@ TEST(HostileReports, AReportMustBeTheOneThatWasAskedFor) {
               FailsWith(kInternal, "not asked for"));
   EXPECT_THAT(
       info([](auto& m) { m.mutable_report()->mutable_metrics(0)->set_kind(static_cast<v1::MetricKind>(8)); }),
-      FailsWith(kInternal, "there is no number 8"));
+      FailsWith(kInternal, "the value 8 is not one that this program knows"));
   EXPECT_THAT(info([](auto& m) { m.add_segment_values()->set_key("k"); }),
               FailsWith(kInternal, "not asked for"));
   server.report.clear();

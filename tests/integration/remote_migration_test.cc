@@ -379,7 +379,7 @@ TEST_F(BetweenStores, AsksThatMakeNoSenseAreRefused) {
   const auto invalid = absl::StatusCode::kInvalidArgument;
   EXPECT_THAT(ask([](auto&) {}), FailsWith(invalid, "ask: is missing"));
   EXPECT_THAT(ask([](auto& request) { request.mutable_enter()->set_state(9); }),
-              FailsWith(invalid, "state: there is no number 9"));
+              FailsWith(invalid, "state: the value 9 is not one that this program knows"));
   EXPECT_THAT(ask([](auto& request) { request.mutable_replace()->add_units()->set_key("x"); }),
               FailsWith(invalid, "key: of 1 bytes"));
   EXPECT_THAT(ask([](auto& request) { request.mutable_read()->add_keys(""); }),

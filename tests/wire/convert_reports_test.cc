@@ -138,7 +138,7 @@ TEST(ConvertReports, WhatIsNotGivenIsTheStandard) {
   ASSERT_OK_AND_ASSIGN(const Metric read, FromWire(metric));
   EXPECT_EQ(read.kind, MetricKind::kValue);
   metric.set_kind(static_cast<v1::MetricKind>(9));
-  EXPECT_THAT(FromWire(metric), FailsWith(kInvalid, "kind: there is no number 9"));
+  EXPECT_THAT(FromWire(metric), FailsWith(kInvalid, "kind: the value 9 is not one that this program knows"));
 }
 
 TEST(ConvertReports, AChangeComesBackAsItWas) {
@@ -250,7 +250,7 @@ struct Mistake {
 TEST(ConvertReports, QueriesThatAQueryCannotHoldAreRefused) {
   const std::vector<Mistake> mistakes = {
       {[](auto& q) { q.mutable_step()->set_unit(static_cast<v1::Step::Unit>(7)); },
-       "step.unit: there is no number 7"},
+       "step.unit: the value 7 is not one that this program knows"},
       {[](auto& q) { q.mutable_step()->set_count(0); }, "step: a count of 0"},
       {[](auto& q) { q.mutable_step()->set_count(INT64_MIN); }, "step: a count of -"},
       {[](auto& q) { q.mutable_step()->set_count(INT64_MAX); }, "100 years"},
@@ -262,7 +262,7 @@ TEST(ConvertReports, QueriesThatAQueryCannotHoldAreRefused) {
       {[](auto& q) { q.set_time_zone("../../etc/passwd"); }, "timezone"},
       {[](auto& q) { q.set_time_zone("Mars/Olympus"); }, "timezone"},
       {[](auto& q) { q.mutable_function()->set_kind(static_cast<v1::Function::Kind>(-1)); },
-       "function.kind: there is no number -1"},
+       "function.kind: the value -1 is not one that this program knows"},
       {[](auto& q) { q.mutable_function()->set_kind(static_cast<v1::Function::Kind>(9)); }, "function.kind"},
       {[](auto& q) {
          q.mutable_function()->set_kind(v1::Function::KIND_PERCENTILE);
@@ -274,7 +274,8 @@ TEST(ConvertReports, QueriesThatAQueryCannotHoldAreRefused) {
          q.mutable_top()->mutable_by()->set_percentile(100.5);
        },
        "top.by.percentile"},
-      {[](auto& q) { q.set_fill(static_cast<v1::Fill>(4)); }, "fill: there is no number 4"},
+      {[](auto& q) { q.set_fill(static_cast<v1::Fill>(4)); },
+       "fill: the value 4 is not one that this program knows"},
       {[](auto& q) {
          auto& filter = *q.add_filters();
          filter.add_where()->set_key("k");

@@ -4,7 +4,8 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <random>
+
+#include "base/jitter.h"
 
 namespace kvstore::mysql {
 
@@ -37,9 +38,7 @@ void Breaker::Failed(const absl::Status& why) {
   const uint32_t doublings = std::min(failures - options_.failures, 16U);
   const uint64_t pause =
       std::min<uint64_t>(uint64_t{options_.min_pause_ms} << doublings, options_.max_pause_ms);
-  static thread_local std::minstd_rand random(std::random_device{}());
-  const uint64_t jittered = pause / 2 + random() % (pause / 2 + 1);
-  until_ = Clock::now() + std::chrono::milliseconds(jittered);
+  until_ = Clock::now() + EqualJitter(std::chrono::milliseconds(pause));
   why_ = std::string(why.message());
   if (!open_.exchange(true)) spdlog::warn("{} fails, and is left alone for a while: {}", host_, why_);
 }

@@ -38,7 +38,8 @@ class AnswerCache {
   AnswerCache(std::shared_ptr<rocksdb::Cache> cache, std::shared_ptr<rocksdb::Statistics> statistics)
       : cache_(std::move(cache)), statistics_(std::move(statistics)) {}
 
-  /// A write of a row, from before anybody can see it until all can. The cache must outlive it.
+  /// Marks a write of a row that is being made: it is constructed before any reader can see the write, and
+  /// destroyed when all can. The cache must outlive it.
   class Change {
    public:
     /// cache  may be null, and then nothing is counted.
@@ -76,13 +77,13 @@ class AnswerCache {
     rocksdb::Cache::Handle* handle_;  // null: moved from
   };
 
-  /// Finds the answer to a read of a row. Whether it served the read is for CountRead.
+  /// Returns the kept answer to a read of a row; nullopt if there is none. The caller then calls CountRead.
   std::optional<Found> Find(uint64_t row_hash, std::string_view key);
   /// Counts a read, which a kept answer has served or not.
   void CountRead(bool served) {
     statistics_->recordTick(served ? rocksdb::ROW_CACHE_HIT : rocksdb::ROW_CACHE_MISS, 1);
   }
-  /// Is called before a row is read whose answer was not found: returns what Add needs, or nullopt if the
+  /// To be called before a row is read whose answer was not found. Returns what Add needs, or nullopt if the
   /// answer is not to be kept, since the row is being written, or nobody has read it lately.
   std::optional<uint64_t> BeforeRead(uint64_t row_hash);
   /// Keeps an answer.
