@@ -177,11 +177,6 @@ absl::Status Migration::Arm() {
 absl::Status Migration::CopyTheRest(Clock::time_point in_time) {
   // A host that hangs does not hold writes for longer either.
   const CallScope scope(CallLimits{.deadline = in_time, .cancelled = &cancelled_});
-  const auto check_time = [&]() -> absl::Status {
-    if (Clock::now() < in_time) return absl::OkStatus();
-    return absl::DeadlineExceededError(
-        fmt::format("writes were held for {} ms, which is the limit (freeze_ms)", names_.freeze_ms));
-  };
   if (auto status = truth().TransitionTo(epoch_, State::kFrozen, true); !status.ok()) return status;
   Reached("cutover.frozen");
   if (auto status = copier_->DrainAll(in_time, stop_); !status.ok()) return status;
@@ -189,16 +184,21 @@ absl::Status Migration::CopyTheRest(Clock::time_point in_time) {
   const auto last = truth().LastTimestamp();
   if (!last.ok()) return last.status();
   if (auto status = copy().RaiseTimestamp(epoch_, *last); !status.ok()) return status;
-  if (auto status = check_time(); !status.ok()) return status;
+  if (auto status = CheckCall(); !status.ok()) return status;
   const auto ids = truth().NextLocalIds();
   if (!ids.ok()) return ids.status();
   if (auto status = copy().RaiseLocalIds(epoch_, *ids); !status.ok()) return status;
-  return check_time();
+  return CheckCall();
 }
 
 absl::Status Migration::Freeze() {
   const auto frozen_at = Clock::now();
   const absl::Status copied = CopyTheRest(frozen_at + milliseconds(names_.freeze_ms));
+  if (absl::IsDeadlineExceeded(copied)) {
+    return BackOut(absl::DeadlineExceededError(
+        fmt::format("writes were held for {} ms, which is the limit (freeze_ms): {}", names_.freeze_ms,
+                    std::string(copied.message()))));
+  }
   if (!copied.ok()) return BackOut(copied);
   Reached("cutover.counted");
   paused_since_ = PausedSince{.writes = frozen_at, .reads = Clock::now()};

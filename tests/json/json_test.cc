@@ -25,6 +25,12 @@ TEST(Json, RefusesWhatIsNotJson) {
                            "{\"a\":1,}", "// x\n1", "\"\\ud800\"", "NaN", "\"a\nb\""}) {
     EXPECT_THAT(ParseJson(text), FailsWith(kInvalid, "")) << text;
   }
+  for (const std::string_view text :
+       {std::string_view("{\"a\":1}\0", 8), std::string_view("{\"a\":1}\0\xff\xfe", 10),
+        std::string_view("\0{}", 3), std::string_view("\"a\0b\"", 5)}) {
+    EXPECT_THAT(ParseJson(text), FailsWith(kInvalid, "not JSON")) << text;
+    EXPECT_THAT(CheckDocument(text), FailsWith(kInvalid, "not JSON")) << text;
+  }
 }
 
 TEST(Json, SaysWhereAMistakeIsAndNotWhatIsThere) {

@@ -163,16 +163,21 @@ class ShardPurge {
     inside_ = true;
   }
 
+  /// Goes by the settings of the moment in which it deletes: what was put after they were raised is visible.
   absl::Status Trim(const Column& column) {
     const uint64_t lowest = lowest_live_;
     if (column.oldest < lowest || (column.cut && lowest > 0)) {
-      const auto deleted = DeleteBelow(Sql::kPurgeExpired, column, [&](Connection&) { return lowest; });
+      const auto deleted = DeleteBelow(Sql::kPurgeExpired, column, [&](Connection& connection) {
+        return std::min(lowest, dataset_.LowestLive(connection));
+      });
       if (!deleted.ok()) return deleted.status();
       counts_.expired += *deleted;
     }
-    const uint64_t keep = dataset_.max_versions;
-    if (keep > 0 && (column.cells > keep || column.cut)) {
+    const uint64_t kept = dataset_.max_versions;
+    if (kept > 0 && (column.cells > kept || column.cut)) {
       const auto deleted = DeleteBelow(Sql::kPurgeSurplus, column, [&](Connection& connection) -> uint64_t {
+        const uint64_t keep = dataset_.max_versions;
+        if (keep == 0) return 0;
         // Locks the newest cells. While they are there, older ones are surplus, even those that are put
         // later.
         Rows last = connection.Prepare(Sql::kPurgeKeep, table_)
@@ -194,6 +199,8 @@ class ShardPurge {
   absl::StatusOr<uint64_t> DeleteBelow(Sql sql, const Column& column, Lowest lowest) {
     uint64_t all = 0;
     for (;;) {
+      // Whoever alters the dataset ends the purge by this.
+      if (!counts_.Report(0)) return Stopped();
       // A retry calls `lowest` again, and so goes by what is stored by then.
       auto deleted = fleet_.Run(Space::kMod, table_.shard, Repeat::kAlways,
                                 [&](Connection& connection) -> absl::StatusOr<uint64_t> {

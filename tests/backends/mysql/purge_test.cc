@@ -58,6 +58,36 @@ TEST(Purge, EndsWhileItWaitsForItsRate) {
   EXPECT_THAT(dataset.backend->Reclaim(dataset.spec, cancel), FailsWith(absl::StatusCode::kCancelled, ""));
 }
 
+TEST(Purge, NeverTakesWhatWasPutAfterALimitWasRaised) {
+  constexpr uint64_t kHourMs = 3'600'000;
+  Opened dataset({.name = "events", .max_versions = 1, .ttl_ms = kHourMs});
+  const uint64_t now = WallClockMs();
+  const std::string row = "user";
+  ServerOf(row).Run("INSERT INTO " + TableOf(row) +
+                    " VALUES ('user', 'a', 1, 'expired'), ('user', 'b', 2, 'expired'), " + "('user', 'c', " +
+                    std::to_string(now - 2) + ", 'old'), ('user', 'c', " + std::to_string(now - 1) +
+                    ", 'new')");
+  bool raised = false;
+  const auto raise = [&](uint64_t, uint64_t) {
+    // The first column was trimmed, and the second one is about to be.
+    if (raised || ServerOf(row).Run("SELECT COUNT(*) FROM " + TableOf(row)) != "3\n") return true;
+    raised = true;
+    DatasetSpec changed = dataset.spec;
+    changed.ttl_ms = 48 * kHourMs;
+    changed.max_versions = 10;
+    EXPECT_OK(dataset.backend->AlterDataset(changed));
+    EXPECT_OK(PutCell(*dataset.rows, row, "b", "kept", now - 2 * kHourMs));
+    return true;
+  };
+  EXPECT_OK(dataset.backend->Reclaim(dataset.spec, raise));
+  EXPECT_TRUE(raised);
+  const auto read = dataset.rows->Get(row, {.versions = 10});
+  ASSERT_OK(read);
+  ASSERT_EQ(read->items.size(), 2u);
+  EXPECT_EQ(read->items[0].cells[0].value, "kept");
+  EXPECT_EQ(read->items[1].cells.size(), 2u);
+}
+
 TEST(Purge, NeverTakesWhatADeleteUncovered) {
   // A column is deleted and put again with an older timestamp while purges run: what is acknowledged is
   // visible.
