@@ -15,9 +15,9 @@ absl::StatusOr<std::unique_ptr<MySqlBackend>> OpenMySqlBackend(const MySqlFleetO
     sources.id = OpenFileSource(fleet.id_map);
     sources.mod = OpenFileSource(fleet.mod_map);
   } else {
-    auto shared =
-        OpenSharedMaps(fleet.zookeeper, {MapPath(fleet.root, /*mod=*/false),
-                                         MapPath(fleet.root, /*mod=*/true), fleet.root + "/shards/weights"});
+    auto shared = OpenSharedMaps(
+        fleet.zookeeper,
+        {MapPath(fleet.root, /*mod=*/false), MapPath(fleet.root, /*mod=*/true), WeightsPath(fleet.root)});
     if (!shared.ok()) return shared.status();
     sources.id = std::move((*shared)[0]);
     sources.mod = std::move((*shared)[1]);

@@ -27,14 +27,14 @@ struct DirtyLag {
 /// Tells which units of a dataset clients have written to. Thread-safe.
 ///
 /// While capture is on (MigrationControl::TransitionTo), each write of a client adds entries to a dirty log,
-/// atomically with the write. They name the units that it touched, not their values. So whoever follows a
-/// dataset
+/// atomically with the write. They name the units that it touched, not their values. So the worker
+/// of a migration
 ///
 /// 1. lists entries,
 /// 2. reads the units that they name (UnitReader::Read) and deals with what it has read, and
 /// 3. removes exactly the entries that it listed. A write since then has added entries of its own.
 ///
-/// There is one log, and one consumer: an entry is gone once it was removed.
+/// The dirty logs of a dataset have one consumer, its migration: an entry is gone once it was removed.
 class ChangeCapture {
  public:
   virtual ~ChangeCapture() = default;

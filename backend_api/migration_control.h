@@ -38,7 +38,7 @@ struct EndpointStatus {
 };
 
 /// Decides who may write to a dataset in one backend: clients, the worker of a migration, or nobody.
-/// Thread-safe.
+/// Thread-safe, except for Limit.
 ///
 /// A worker has an epoch, which every change names. Once a later worker has raised the epoch, changes of the
 /// earlier one are refused with ABORTED. The check and the change are atomic, so that a worker that was
@@ -61,6 +61,7 @@ class MigrationControl {
   ///         partitions that there are at each moment.
   [[nodiscard]] virtual absl::Status Limit(const std::string& extent) = 0;
 
+  /// Returns the states of all partitions. UNAVAILABLE if a host cannot be reached.
   [[nodiscard]] virtual absl::StatusOr<EndpointStatus> Status() = 0;
   /// Returns a text that changes when acknowledged writes may have been lost: when a host was restarted, or
   /// replaced by another one. Cheap: a round trip to each host.

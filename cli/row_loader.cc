@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "backend_api/validate.h"
 #include "base/clock.h"
 #include "json/json_fields.h"
 #include "json_api/put_items.h"
@@ -110,6 +111,11 @@ class RowLoader : public LineLoader {
   absl::Status Compare(std::vector<Request>& requests) {
     std::vector<PlannedRead> planned;
     for (Request& request : requests) {
+      // What the store would refuse is not compared: of a cell that is named twice only one would be.
+      if (const auto valid = ValidatePut(request.row, request.items.cells, {}); !valid.ok()) {
+        Reject(request, valid);
+        continue;
+      }
       // Cells of one time are read together.
       std::map<std::optional<uint64_t>, std::map<std::string_view, Place>> times;
       for (size_t i = 0; i < request.items.cells.size(); ++i) {

@@ -121,7 +121,11 @@ Caller::Verdict Caller::Classify(const grpc::Status& status, const std::string& 
   // does not. Their texts let that be guessed.
   const auto says = [&](std::string_view text) { return message.find(text) != std::string::npos; };
   if (options_.tls && says("certificate verify failed")) {
-    message += "; its certificate is not of an authority in the file that tls.ca (--tls-ca) names";
+    message +=
+        options_.tls->ca.empty()
+            ? "; no authority that this system trusts has issued its certificate: name the authority's file "
+              "in tls.ca (--tls-ca)"
+            : "; its certificate is not of an authority in the file that tls.ca (--tls-ca) names";
   } else if (options_.tls && says("handshake")) {
     message += "; does it speak TLS?";
   }

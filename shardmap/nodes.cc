@@ -6,6 +6,8 @@ std::string HostsPath(const std::string& root) { return root + "/hosts"; }
 
 std::string MapPath(const std::string& root, bool mod) { return root + (mod ? "/shards/mod" : "/shards/id"); }
 
+std::string WeightsPath(const std::string& root) { return root + "/shards/weights"; }
+
 std::filesystem::path MapCopy(const std::filesystem::path& folder, bool mod) {
   return folder / (mod ? "shards-mod.json" : "shards-id.json");
 }

@@ -11,6 +11,8 @@ namespace kvstore {
 
 /// "ROOT/shards/id" or "ROOT/shards/mod".
 std::string MapPath(const std::string& root, bool mod);
+/// "ROOT/shards/weights": how much each range of shards gets of what is new (shardmap/weights.h).
+std::string WeightsPath(const std::string& root);
 /// "FOLDER/shards-id.json" or "FOLDER/shards-mod.json": the copy of the last good map that a process saves in
 /// its data directory, to start with while ZooKeeper is down.
 std::filesystem::path MapCopy(const std::filesystem::path& folder, bool mod);

@@ -1,5 +1,7 @@
 #include "shardops/stored_weights.h"
 
+#include "shardmap/nodes.h"
+
 namespace kvstore::shardops {
 namespace {
 
@@ -8,8 +10,6 @@ struct StoredWeights {
   absl::StatusOr<ZooKeeperNode> node;  ///< NOT_FOUND if there are none yet.
   ShardWeights weights;
 };
-
-std::string WeightsPath(const std::string& root) { return root + "/shards/weights"; }
 
 absl::StatusOr<StoredWeights> LoadWeights(ZooKeeper& zookeeper, const std::string& root) {
   StoredWeights stored{.node = zookeeper.Get(WeightsPath(root), /*watch=*/false), .weights = {}};

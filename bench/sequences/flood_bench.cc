@@ -44,7 +44,7 @@ LoadRound Part(const LoadRound& round, const char* kind, double seconds) {
           .latencies = {{kind, found->second}}};
 }
 
-/// FloodRounds without and with a flood.
+/// The rounds of one caller: with equal callers, and with another one that floods the server.
 struct FloodRounds {
   std::vector<LoadRound> equal;
   std::vector<LoadRound> flooded;

@@ -140,6 +140,8 @@ absl::StatusOr<AccessList> AccessList::Parse(std::string_view text) {
     entry.has_digest = digest.has_value();
     if (digest && !ParseDigest(*digest, entry.digest)) {
       fields.Fail("sha256", "must be 64 hexadecimal digits: the SHA-256 of the token");
+    } else if (digest && entry.digest == Sha256("")) {
+      fields.Fail("sha256", "is the digest of an empty token, which everybody has: hash the token itself");
     }
     if (digest.has_value() == !entry.common_name.empty()) {
       fields.Fail("sha256", "give either this or common_name");

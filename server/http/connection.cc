@@ -9,6 +9,7 @@
 #include <boost/asio/post.hpp>
 #include <utility>
 
+#include "server/call/connections.h"
 #include "server/call/unsent.h"
 #include "server/http/connection_limits.h"
 
@@ -16,20 +17,6 @@ namespace kvstore::server {
 namespace {
 
 using tcp = boost::asio::ip::tcp;
-
-/// Returns the address of the other side as gRPC writes it.
-std::string PeerOf(const tcp::socket& socket) {
-  boost::system::error_code error;
-  const tcp::endpoint peer = socket.remote_endpoint(error);
-  if (error) return "";
-  const auto address = peer.address();
-  if (address.is_v6() && !address.to_v6().is_v4_mapped())
-    return fmt::format("ipv6:[{}]:{}", address.to_string(), peer.port());
-  const auto v4 = address.is_v4()
-                      ? address.to_v4()
-                      : boost::asio::ip::make_address_v4(boost::asio::ip::v4_mapped, address.to_v6());
-  return fmt::format("ipv4:{}:{}", v4.to_string(), peer.port());
-}
 
 void Configure(tcp::socket& socket) {
   boost::system::error_code ignored;
@@ -55,7 +42,7 @@ Connection::Connection(HttpDoor& door, tcp::socket socket)
       strand_(stream_->socket().get_executor()),
       timer_(strand_),
       look_timer_(strand_),
-      peer_(PeerOf(stream_->socket())) {
+      peer_(PeerOf(stream_->socket().native_handle())) {
   Configure(stream_->socket());
 }
 

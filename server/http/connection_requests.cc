@@ -103,10 +103,10 @@ void Connection::OnHead() {
                       "Origin: pages of this origin may not use the server; name it in server.http_origins"));
   }
   if (!door_.Serves(head_.host)) {
-    return Reject(403,
-                  absl::PermissionDeniedError(
-                      "Host: a server that needs no tokens answers on this machine only to localhost and to "
-                      "addresses, since a web page may come from any name"));
+    return Reject(
+        403, absl::PermissionDeniedError(
+                 "Host: a server without tokens that listens on this machine only accepts localhost and IP "
+                 "addresses, because a web page could reach it under a name of its own (DNS rebinding)"));
   }
   if (head_.method == "OPTIONS") return OnPreflight();
   Route route = FindRoute(head_.method, head_.target);

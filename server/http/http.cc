@@ -29,8 +29,8 @@ using boost::system::error_code;
 constexpr std::chrono::seconds kRequestTimeout{1};
 constexpr std::chrono::seconds kAnswerTimeout{10};
 constexpr unsigned kMaxHeaderBytes = 8 << 10;
-/// How many connections may be open, but at most a tenth of the descriptors that the process may have. When
-/// there are more, the one that came first is closed: a request that does not arrive at once makes room.
+/// Limits of the number of open connections, which is a tenth of the descriptors that the process may have.
+/// One connection more closes the oldest one, so that a slow request keeps nobody out.
 constexpr size_t kMaxOpen = 1'000;
 constexpr size_t kMinOpen = 64;
 /// More than one, so that a slow text of /metrics delays nobody who asks whether the server lives.
@@ -84,7 +84,9 @@ class HttpServer::Session : public std::enable_shared_from_this<Session> {
     const auto host = request[http::field::host];
     if (checks_host_ && !NamesThisMachine({host.data(), host.size()})) {
       Set(http::status::forbidden, "text/plain",
-          "Host: is not localhost or an address; a web page may come from any name\n");
+          "Host: must be localhost or an IP address. Other names are refused, because a web page could reach "
+          "this "
+          "server under a name of its own (DNS rebinding)\n");
     } else if (!head && request.method() != http::verb::get) {
       Set(http::status::method_not_allowed, "text/plain", "GET and HEAD only\n");
     } else if (page == "/metrics") {

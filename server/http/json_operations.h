@@ -23,7 +23,8 @@ namespace kvstore::server {
 /// What an operation that is about the server itself may use.
 struct ServedRequest {
   Core& core;
-  /// Null: everybody may do everything, or the caller is not known, of what anybody may ask.
+  /// The caller. Null if the server has no list of tokens, or if the operation needs no right and the caller
+  /// has not said who it is.
   const Principal* principal;
   std::string peer;  ///< As CallTransport::Peer.
   const Json& request;

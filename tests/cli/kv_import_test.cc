@@ -293,6 +293,18 @@ TEST_F(KvImportAgain, RowsAreWrittenOnceAndAgainWhenTheyChange) {
             1u);
 }
 
+TEST_F(KvImportAgain, ACellThatIsNamedTwiceIsRejectedAsWithoutAComparison) {
+  const std::string stored = R"({"column":"x","timestamp":5,"value":"stored"})";
+  Ok({"import", "events", File("once.jsonl", R"({"row":"twice","items":[)" + stored + "]}\n")});
+  const std::string file =
+      File("twice.jsonl", R"({"row":"twice","items":[{"column":"x","timestamp":5,"value":"other"},)" +
+                              stored + "]}\n" + Line(1));
+  EXPECT_EQ(Counts(Pass("events", file)), (std::vector<int>{1, 0, 0, 1}));
+  EXPECT_NE(ReadLine(file + ".rejects")["error"].get<std::string>().find("twice in one put"),
+            std::string::npos);
+  EXPECT_NE(Ok({"get", "events", "twice"}).find("stored"), std::string::npos);
+}
+
 TEST_F(KvImportAgain, ACellWithoutATimestampIsComparedWithTheNewest) {
   const auto line = [](const std::string& value) {
     return R"({"row":"r","items":[{"column":"a","value":")" + value + R"("},{"column":"b","value":"x"}]})" +

@@ -36,8 +36,8 @@ std::vector<std::string> LinesOf(std::string_view text, size_t piece, bool& too_
 
 }  // namespace
 
-/// The first line is what a GET asks for; the rest is lines, whose pieces have as many bytes as the first
-/// byte says.
+/// The first byte sets the size of the pieces. The first line of the rest is the target of a GET and of a
+/// POST; the whole rest is split into lines, at once and in pieces.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);

@@ -53,9 +53,8 @@ class HostileReports : public v1::Reports::Service {
   bool endless = false;              // the last message comes again and again
 
  private:
-  /// messages  A copy: a client may give up at one of them, and its test then prepares others while this
-  /// still
-  ///           sends.
+  /// messages  A copy, because a client may give up early, and its test then prepares others while this
+  ///           still sends.
   template <typename Message>
   grpc::Status Send(std::vector<Message> messages, grpc::ServerWriter<Message>* stream) {
     for (const Message& message : messages) stream->Write(message);

@@ -131,8 +131,8 @@ class FullStreamTest : public SharesTest {
     call.mutable_put_row()->set_dataset("bob");
     for (int i = 0; i < cells; ++i) call.mutable_put_row()->add_cells();
   }
-  /// Sends a message so many times, each with a read that waits; so long the message is in memory. Returns
-  /// whether at least so many bytes are counted for each of them.
+  /// Sends the message `times` times, each with a read that has to wait, which keeps the message in memory.
+  /// Returns whether the server counts at least `bytes` for each.
   bool TakesAtLeast(double bytes, const v1::CallsRequest& message, int times) {
     for (int i = 0; i < times; ++i) {
       v1::CallsRequest request = message;

@@ -143,6 +143,8 @@ TEST(AccessList, MistakesAreListedWithoutSecrets) {
               FailsWith(kInvalid, "give either this or common_name"));
   EXPECT_THAT(mistake(List(R"({"name": "a", "sha256": "tooshort", "rights": {}})")),
               FailsWith(kInvalid, "tokens[0].sha256: must be 64 hexadecimal digits"));
+  EXPECT_THAT(mistake(List(R"({"name": "a", "sha256": ")" + TokenDigest("") + R"(", "rights": {}})")),
+              FailsWith(kInvalid, "tokens[0].sha256: is the digest of an empty token"));
   EXPECT_THAT(mistake(List(Entry("a", "t", R"({"*": "reed"})"))),
               FailsWith(kInvalid, "tokens[0].rights.*: must be"));
   EXPECT_EQ(std::string(mistake(List(R"({"name": "a", "sha256": "tooshort", "rights": {}})")).message())

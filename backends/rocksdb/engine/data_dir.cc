@@ -30,7 +30,9 @@ std::string ReadLine(const fs::path& path) {
 }
 
 absl::Status CheckFormat(const fs::path& path) {
-  const std::string line = ReadLine(path / "KVSTORE");
+  const auto text = ReadFile(path / "KVSTORE");
+  if (!text.ok()) return text.status();
+  const std::string line = text->substr(0, text->find('\n'));
   int format = 0;
   const bool ours =
       line.starts_with(kMagic) &&
@@ -57,7 +59,7 @@ absl::StatusOr<bool> Inspect(const fs::path& path, bool create) {
     if (create) return false;
     return absl::NotFoundError(fmt::format("there is no store at {}", path.string()));
   }
-  if (error) return FileError(path, "look at", error.value());
+  if (error) return FileError(path, "inspect", error.value());
   if (file.type() != fs::file_type::directory) {
     return absl::FailedPreconditionError(fmt::format("{} is not a directory", path.string()));
   }
@@ -65,9 +67,9 @@ absl::StatusOr<bool> Inspect(const fs::path& path, bool create) {
     if (auto status = CheckFormat(path); !status.ok()) return status;
     return true;
   }
-  if (error) return FileError(path, "look into", error.value());
+  if (error) return FileError(path, "list", error.value());
   fs::directory_iterator entries(path, error);
-  if (error) return FileError(path, "look into", error.value());
+  if (error) return FileError(path, "list", error.value());
   for (const fs::directory_entry& entry : entries) {
     // A creation that was interrupted leaves these two behind.
     const std::string name = entry.path().filename();

@@ -63,12 +63,15 @@ class Scanner {
     if (at_ >= log_.size()) return std::nullopt;
     const std::string_view rest = log_.substr(at_);
     const uint64_t size = rest.size() < kHeader ? 0 : LittleEndian(rest.substr(4, 2));
+    const bool crosses = at_ % kBlock + kHeader + size > kBlock;
+    // No fragment crosses the end of its block: in a block that is there as a whole the size is damaged.
+    if (crosses && (at_ / kBlock + 1) * kBlock <= log_.size()) return std::nullopt;
     if (kHeader + size > rest.size()) {
       torn_ = true;
       return std::nullopt;
     }
     const std::string_view checked = rest.substr(kHeader - 1, 1 + size);
-    if (at_ % kBlock + kHeader + size > kBlock) return std::nullopt;
+    if (crosses) return std::nullopt;
     if (LittleEndian(rest.substr(0, 4)) != MaskedChecksum(checked)) return std::nullopt;
     at_ += kHeader + size;
     return Fragment{static_cast<uint8_t>(checked[0]), checked.substr(1)};

@@ -72,6 +72,16 @@ TEST_F(LogScanTest, WhatACrashTearsIsNoDamage) {
   }
 }
 
+/// A size that points behind the end of the log, in a block that is there as a whole.
+TEST_F(LogScanTest, ADamagedSizeIsNoTornEnd) {
+  constexpr size_t kBlock = 32 << 10;
+  const size_t last_whole = (bytes_.size() / kBlock - 1) * kBlock;
+  std::string bytes = bytes_;
+  bytes.replace(last_whole + 4, 2, "\xFF\xFF");
+  ASSERT_GT(last_whole + 0xFFFF, bytes.size());
+  EXPECT_TRUE(Scan(bytes).damaged);
+}
+
 TEST_F(LogScanTest, AHoleIsFoundAndWhatIsBehindIt) {
   for (size_t hole = 4096; hole + 100'000 < bytes_.size(); hole += 300'007) {
     std::string bytes = bytes_;
