@@ -11,6 +11,7 @@
 namespace kvstore::promql {
 namespace {
 
+using reports::Function;
 using reports::Query;
 using reports::Reports;
 
@@ -21,28 +22,38 @@ constexpr int64_t kSecondMs = 1'000;
 /// How many reports are asked for their keys or values where none is named.
 constexpr size_t kMostReports = 200;
 
-absl::StatusOr<std::vector<std::string>> KeysOf(Reports& reports, const std::string& report) {
-  const auto info = reports.Info(report, {});
-  if (!info.ok()) return info.status();
+std::vector<std::string> KeysOf(const reports::ReportInfo& info) {
   std::vector<std::string> keys;
-  for (const reports::SegmentKey& key : info->keys) keys.push_back(key.name);
+  for (const reports::SegmentKey& key : info.keys) keys.push_back(key.name);
   return keys;
+}
+
+/// Returns the function that a metric is asked for: to count a set is to say how many members it has.
+absl::StatusOr<Function> FunctionFor(const reports::ReportInfo& info, const Selector& selector,
+                                     const Function& asked) {
+  const reports::Metric* const metric = info.FindMetric(selector.metric);
+  if (metric == nullptr || metric->kind != reports::MetricKind::kDistinct) return asked;
+  if (asked.kind == Function::Kind::kCount) return Function{.kind = Function::Kind::kDistinct};
+  return absl::InvalidArgumentError(fmt::format(
+      "query: the metric '{}' of report '{}' is of kind distinct: it is a set, and has no values. "
+      "Ask how many different members it has, with count(REPORT:METRIC) or "
+      "count_over_time(REPORT:METRIC[1d])",
+      selector.metric, selector.report));
 }
 
 /// Returns the query without its times.
 absl::StatusOr<Query> QueryFor(Reports& reports, const Selector& selector,
-                               const std::optional<std::vector<std::string>>& by) {
+                               const std::optional<std::vector<std::string>>& by, const Function& function) {
+  const auto info = reports.Info(selector.report, {selector.metric});
+  if (!info.ok()) return info.status();
+  const auto known = FunctionFor(*info, selector, function);
+  if (!known.ok()) return known.status();
   Query query;
   query.report = selector.report;
   query.metrics = {{.name = selector.metric}};
+  query.function = *known;
   if (!selector.where.empty()) query.filters = {{.name = "", .where = selector.where}};
-  if (by) {
-    query.group_by = *by;
-  } else {
-    auto keys = KeysOf(reports, selector.report);
-    if (!keys.ok()) return keys.status();
-    query.group_by = *std::move(keys);
-  }
+  query.group_by = by ? *by : KeysOf(*info);
   return query;
 }
 
@@ -119,10 +130,9 @@ std::string ValueText(const reports::Number& number) {
 
 absl::StatusOr<Json> Evaluate(Reports& reports, const Expression& expression, const Times& times) {
   const Selector& selector = expression.selector;
-  auto query = QueryFor(reports, selector, expression.by);
+  auto query = QueryFor(reports, selector, expression.by, expression.function);
   if (!query.ok()) return query.status();
-  query->function = expression.function;
-  if (expression.top) query->top = reports::QueryTop{.n = *expression.top, .by = expression.function};
+  if (expression.top) query->top = reports::QueryTop{.n = *expression.top, .by = query->function};
   const auto later = SetTimes(selector, times, *query);
   if (!later.ok()) return later.status();
   // Between two steps there is none.
@@ -192,9 +202,9 @@ absl::StatusOr<Json> LabelNames(Reports& reports, const std::optional<std::strin
   if (!meant.ok()) return meant.status();
   std::set<std::string> names = {std::string(kNameLabel)};
   for (const std::string& one : *meant) {
-    const auto keys = KeysOf(reports, one);
-    if (!keys.ok()) return keys.status();
-    names.insert(keys->begin(), keys->end());
+    const auto info = reports.Info(one, {});
+    if (!info.ok()) return info.status();
+    for (const reports::SegmentKey& key : info->keys) names.insert(key.name);
   }
   return Json(names);
 }
@@ -214,12 +224,12 @@ absl::StatusOr<Json> LabelValues(Reports& reports, const std::optional<std::stri
 }
 
 absl::StatusOr<Json> SeriesOf(Reports& reports, const Selector& selector, const Times& times) {
-  auto query = QueryFor(reports, selector, std::nullopt);
+  if (times.end_ms < times.start_ms) return absl::InvalidArgumentError("end: is before start");
+  auto query = QueryFor(reports, selector, std::nullopt, {.kind = Function::Kind::kCount});
   if (!query.ok()) return query.status();
-  query->function = {.kind = reports::Function::Kind::kCount};
   query->from = std::max<int64_t>(times.start_ms, 0);
-  query->to = times.end_ms;
-  if (query->to <= query->from) return absl::InvalidArgumentError("end: must be after start");
+  // The span of a report's query ends before `to`, and that of Prometheus has its end in it.
+  query->to = times.end_ms + 1;
   const auto result = reports.Run(*query);
   if (!result.ok()) return result.status();
   Json list = Json::array();

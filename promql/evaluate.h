@@ -25,7 +25,8 @@ struct Times {
 /// The times are the multiples of the step since 1970 from the start to the end. The value at a time is made
 /// of the points of the step before it, [time - step, time); of the range where the query has one, which must
 /// be as long as the step then; without either of the five minutes before. A sum over series is one over
-/// these points, too. INVALID_ARGUMENT names what is wrong.
+/// these points, too. A count of a metric of kind distinct is how many different members its sets have
+/// together; nothing else can be asked of one. INVALID_ARGUMENT names what is wrong.
 absl::StatusOr<Json> Evaluate(reports::Reports& reports, const Expression& expression, const Times& times);
 
 /// Returns the names of all series, REPORT:METRIC, at most so many; of one report if that is named.
@@ -42,7 +43,8 @@ absl::StatusOr<Json> LabelNames(reports::Reports& reports, const std::optional<s
 absl::StatusOr<Json> LabelValues(reports::Reports& reports, const std::optional<std::string>& report,
                                  const std::string& key);
 
-/// Returns the series that match a selector and have points in a span of time, each as its labels.
+/// Returns the series that match a selector and have points from the start to the end, both inclusive, each
+/// as its labels.
 absl::StatusOr<Json> SeriesOf(reports::Reports& reports, const Selector& selector, const Times& times);
 
 /// Returns a number as Prometheus writes it: "42", "0.1", "NaN", "+Inf".

@@ -56,15 +56,23 @@ std::optional<Value> NumberOf(const Token& token) {
   return value;
 }
 
-/// Divides a regular expression into the texts that it matches, where it is one of: "a|b", ".*", ".+".
+/// Returns whether a backslash before this character makes it the character itself. Before letters and digits
+/// it means something else (`\d`), and before what is not ASCII it is a mistake.
+bool IsEscapable(char c) {
+  const bool letter_or_digit = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+  return !letter_or_digit && static_cast<unsigned char>(c) < 0x80;
+}
+
+/// Divides a regular expression into the texts that it matches, where it is one of: "a|b", ".*". There is no
+/// ".+", since a report cannot be asked for all values but the empty one.
 absl::StatusOr<std::optional<std::vector<std::string>>> Alternatives(std::string_view expression) {
-  if (expression == ".*" || expression == ".+") return std::nullopt;
+  if (expression == ".*") return std::nullopt;
   std::vector<std::string> texts(1);
   for (size_t i = 0; i < expression.size(); ++i) {
     const char c = expression[i];
     if (c == '|') {
       texts.emplace_back();
-    } else if (c == '\\' && i + 1 < expression.size()) {
+    } else if (c == '\\' && i + 1 < expression.size() && IsEscapable(expression[i + 1])) {
       texts.back() += expression[++i];
     } else if (std::string_view("^$.*+?()[]{}\\").find(c) != std::string_view::npos) {
       return absl::InvalidArgumentError(fmt::format(

@@ -1,7 +1,6 @@
 #include "reports/answer.h"
 
 #include <algorithm>
-#include <set>
 
 #include "kvstore_api/call_scope.h"
 #include "reports/status_macros.h"
@@ -63,12 +62,18 @@ absl::StatusOr<std::vector<TimeValue>> Answer::Points(const Expression& expressi
   return points;
 }
 
-absl::Status Answer::Add(const std::string& name, const Expression& expression, const MetricTables& tables,
-                         const StepGrid& grid) {
-  std::set<Key> keys;
+void Answer::AddKeys(const Expression& expression, const MetricTables& tables, std::set<Key>& keys) {
   for (const std::string& metric : expression.metrics()) {
     for (const auto& [key, group] : tables.at(metric).groups()) keys.insert(key);
   }
+}
+
+absl::Status Answer::Add(const std::string& name, const Expression& expression, const MetricTables& tables,
+                         const StepGrid& grid, const MetricTables* compared) {
+  std::set<Key> keys;
+  AddKeys(expression, tables, keys);
+  // A series that has come to its end is what a comparison is to show.
+  if (compared != nullptr && !query_.top) AddKeys(expression, *compared, keys);
   if (query_.group_by.empty()) {
     for (uint32_t filter = 0; filter < filters_.size(); ++filter) keys.insert({filter, {}});
   }

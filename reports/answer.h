@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,8 +28,11 @@ class Answer {
 
   /// Appends the series of one metric or expression. RESOURCE_EXHAUSTED if all points take more memory than
   /// the query may use; looks at the caller's deadline between two series.
+  ///
+  /// compared  the tables that Compare will be given; null without a comparison. A series that only they have
+  ///           is there too, without points, unless there is a `top`: that ranks what `tables` have.
   absl::Status Add(const std::string& name, const Expression& expression, const MetricTables& tables,
-                   const StepGrid& grid);
+                   const StepGrid& grid, const MetricTables* compared);
   /// Gives each series that was added what the tables of another stretch of time say.
   absl::Status Compare(const std::vector<Expression>& expressions, const MetricTables& tables,
                        const StepGrid& grid);
@@ -43,6 +47,8 @@ class Answer {
     ResultSeries series;
   };
 
+  /// Which series the metrics of an expression have in these tables.
+  static void AddKeys(const Expression& expression, const MetricTables& tables, std::set<Key>& keys);
   /// The points of one series. A step in which a metric has no points is filled before the expression is
   /// evaluated, and one in which the expression has no value once more.
   absl::StatusOr<std::vector<TimeValue>> Points(const Expression& expression, const MetricTables& tables,

@@ -12,6 +12,7 @@
 #include "kvstore_api/limits.h"
 #include "reports/batch_memory.h"
 #include "reports/chunk_number.h"
+#include "reports/deletes.h"
 #include "reports/rollup_rows.h"
 #include "reports/row_list.h"
 #include "reports/row_merge.h"
@@ -236,10 +237,14 @@ absl::StatusOr<CompactionResult> CompactReport(const Metadata& metadata, const s
     }
     return absl::OkStatus();
   };
-  for (uint32_t salt = 0; salt < settings.salts; ++salt) {
-    KV_RETURN_IF_ERROR(ListRows(metadata.store(), metadata.dataset(),
-                                ReportRange(static_cast<uint8_t>(salt), settings.id), take));
+  absl::Status walked;
+  for (uint32_t salt = 0; salt < settings.salts && walked.ok(); ++salt) {
+    walked = ListRows(metadata.store(), metadata.dataset(),
+                      ReportRange(static_cast<uint8_t>(salt), settings.id), take);
   }
+  // A compacted row that was put after a drop has deleted it is there again, also where the walk broke off.
+  KV_RETURN_IF_ERROR(RemoveIfDropped(metadata, info));
+  KV_RETURN_IF_ERROR(walked);
   // A roll-up may have been made while its row of points was removed.
   if (oldest_ms > 0) KV_RETURN_IF_ERROR(RemoveRollups(metadata, settings, oldest_ms / 1000));
   return result;

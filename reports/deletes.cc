@@ -1,5 +1,7 @@
 #include "reports/deletes.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <span>
 #include <vector>
@@ -7,7 +9,9 @@
 #include "kvstore_api/call_scope.h"
 #include "reports/chunk.h"
 #include "reports/chunk_number.h"
+#include "reports/metadata_columns.h"
 #include "reports/rollup_rows.h"
+#include "reports/row_cells.h"
 #include "reports/row_list.h"
 #include "reports/row_puts.h"
 #include "reports/status_macros.h"
@@ -31,12 +35,8 @@ absl::Status DeleteRows(const Metadata& metadata, const ReportSettings& settings
   return absl::OkStatus();
 }
 
-}  // namespace
-
-absl::StatusOr<uint64_t> DeletePoints(const Metadata& metadata, const ReportInfo& info, TimeSpan span) {
-  span.from = std::max<int64_t>(span.from, 0);
-  span.to = std::min(span.to, kMaxTimeMs + 1);
-  if (span.from >= span.to) return 0;
+/// Puts the delete of a span of time, which is not empty, into all rows that it concerns.
+absl::StatusOr<uint64_t> PutDeletes(const Metadata& metadata, const ReportInfo& info, TimeSpan span) {
   const ReportSettings& settings = info.settings;
   const std::string number = NewChunkNumber();
   uint64_t touched = 0;
@@ -64,15 +64,44 @@ absl::StatusOr<uint64_t> DeletePoints(const Metadata& metadata, const ReportInfo
   return touched;
 }
 
+}  // namespace
+
+absl::StatusOr<uint64_t> DeletePoints(const Metadata& metadata, const ReportInfo& info, TimeSpan span) {
+  span.from = std::max<int64_t>(span.from, 0);
+  span.to = std::min(span.to, kMaxTimeMs + 1);
+  if (span.from >= span.to) return 0;
+  const absl::StatusOr<uint64_t> touched = PutDeletes(metadata, info, span);
+  // Also after an error: some rows may have been put before it.
+  KV_RETURN_IF_ERROR(RemoveIfDropped(metadata, info));
+  return touched;
+}
+
 absl::Status DropReport(const Metadata& metadata, const std::string& report) {
   KV_ASSIGN_OR_RETURN(const ReportInfo info, metadata.Get(report, {}));
   KV_RETURN_IF_ERROR(DeleteRows(metadata, info.settings));
   KV_RETURN_IF_ERROR(metadata.Remove(info));
   // Loaders that began before may have written behind the scan, and somebody may have made roll-ups
   // meanwhile. From now on they are refused, and nobody else would find their rows, because the ID is never
-  // given again.
+  // given again. Whoever puts a row behind this second scan removes it (RemoveIfDropped).
   KV_RETURN_IF_ERROR(DeleteRows(metadata, info.settings));
   return RemoveRollups(metadata, info.settings, UINT64_MAX);
+}
+
+absl::Status RemoveIfDropped(const Metadata& metadata, const ReportInfo& info) {
+  const CellsWanted wanted{MetadataRow(info.name), {kInfoColumn}};
+  const auto read = ReadCells(metadata.store(), metadata.dataset(), {&wanted, 1});
+  // Without an answer the report counts as there: its points must not be removed by mistake.
+  if (!read.ok() || !read->front().ok()) return absl::OkStatus();
+  const Cells& cells = *read->front();
+  if (const auto found = cells.find(kInfoColumn); found != cells.end()) {
+    const auto settings = SettingsFromText(found->second.value);
+    if (!settings.ok() || settings->id == info.settings.id) return absl::OkStatus();
+  }
+  KV_RETURN_IF_ERROR(DeleteRows(metadata, info.settings));
+  KV_RETURN_IF_ERROR(metadata.store().DeleteRow(metadata.dataset(), BatchesRow(info.settings.id), {}));
+  return absl::NotFoundError(fmt::format(
+      "report '{}' was dropped during this call; all of its points are gone, also those of this call",
+      info.name));
 }
 
 }  // namespace kvstore::reports

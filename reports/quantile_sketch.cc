@@ -25,6 +25,14 @@ int32_t IndexOf(double size) {
   return static_cast<int32_t>(std::ceil(std::log(size) * kScale));
 }
 
+/// The place of a quantile among `count` numbers, from 0 on.
+uint64_t RankOf(double quantile, uint64_t count) {
+  const double rank = quantile * static_cast<double>(count - 1);
+  // Floating point may leave a whole number a little too small: 0.7 * 90 is 62.99999999999999.
+  const double above = std::ceil(rank);
+  return static_cast<uint64_t>(above - rank <= above * 1e-12 ? above : rank);
+}
+
 /// The number that is at most 1 % away from all of a bucket.
 double Middle(int32_t index) { return 2 * std::pow(kGrowth, index) / (kGrowth + 1); }
 
@@ -100,7 +108,7 @@ absl::Status QuantileSketch::Merge(const QuantileSketch& other) {
 }
 
 double QuantileSketch::Quantile(double quantile) const {
-  const auto rank = static_cast<uint64_t>(quantile * static_cast<double>(count_ - 1));
+  const uint64_t rank = RankOf(quantile, count_);
   // Both ends are known exactly.
   if (rank == 0) return min_;
   if (rank >= count_ - 1) return max_;

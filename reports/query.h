@@ -59,7 +59,8 @@ struct Query {
   Function function;
   std::optional<QueryTop> top;  ///< Of each metric and filter.
   Fill fill = Fill::kNone;
-  /// Each series is also asked for a stretch of time earlier (-1) or later (+1).
+  /// Each series is also asked for a stretch of time earlier (-1) or later (+1). Without `top` the answer has
+  /// the series of both; with it, those that are the greatest in [from, to).
   std::optional<Step> compare_step;
   int compare_sign = -1;
   bool partial = false;  ///< What cannot be reached is left out, and named, instead of failing the query.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <utility>
 
 #include "base/clock.h"
@@ -143,21 +144,23 @@ absl::StatusOr<QueryResult> RunQuery(const Metadata& metadata, const Query& quer
   const TimeSpan span{query.from, query.to};
   KV_ASSIGN_OR_RETURN(const StepGrid grid, GridOf(query, span));
   KV_ASSIGN_OR_RETURN(const MetricTables tables, ScanAll(context, grid, span, costs, result.missing));
-  Answer answer(metadata, info, query, filters, use);
-  for (size_t i = 0; i < expressions.size(); ++i) {
-    KV_RETURN_IF_ERROR(answer.Add(query.metrics[i].name, expressions[i], tables, grid));
-  }
+  StepGrid compared_grid;
+  std::optional<MetricTables> compared_tables;
   if (query.compare_step) {
     const auto shifted = [&](int64_t time) {
       return std::clamp<int64_t>(Shift(time, *query.compare_step, query.compare_sign, query.zone), 0,
                                  kMaxTimeMs + 1);
     };
     const TimeSpan compared{shifted(query.from), shifted(query.to)};
-    KV_ASSIGN_OR_RETURN(const StepGrid compared_grid, GridOf(query, compared));
-    KV_ASSIGN_OR_RETURN(const MetricTables compared_tables,
-                        ScanAll(context, compared_grid, compared, costs, result.missing));
-    KV_RETURN_IF_ERROR(answer.Compare(expressions, compared_tables, compared_grid));
+    KV_ASSIGN_OR_RETURN(compared_grid, GridOf(query, compared));
+    KV_ASSIGN_OR_RETURN(compared_tables, ScanAll(context, compared_grid, compared, costs, result.missing));
   }
+  Answer answer(metadata, info, query, filters, use);
+  for (size_t i = 0; i < expressions.size(); ++i) {
+    KV_RETURN_IF_ERROR(answer.Add(query.metrics[i].name, expressions[i], tables, grid,
+                                  compared_tables ? &*compared_tables : nullptr));
+  }
+  if (compared_tables) KV_RETURN_IF_ERROR(answer.Compare(expressions, *compared_tables, compared_grid));
   result.series = std::move(answer).Take();
   AddCosts(info, costs, query.explain, result);
   result.cost.ms =

@@ -14,6 +14,7 @@
 #include "reports/batch_memory.h"
 #include "reports/chunk.h"
 #include "reports/chunk_number.h"
+#include "reports/deletes.h"
 #include "reports/row_merge.h"
 #include "reports/row_puts.h"
 #include "reports/rows.h"
@@ -265,12 +266,7 @@ class BatchWrite {
   std::vector<size_t> ends_;           // of each series the end of its points
 };
 
-}  // namespace
-
-absl::StatusOr<uint64_t> WriteBatch(const Metadata& metadata, const Batch& batch,
-                                    const WriteBatchOptions& options) {
-  if (batch.size() == 0) return 0;
-  KV_RETURN_IF_ERROR(metadata.CheckCurrent(batch.info()));
+absl::Status PutBatch(const Metadata& metadata, const Batch& batch, const WriteBatchOptions& options) {
   BatchWrite write(metadata, batch, options.add);
   const bool repeatable = !options.batch.empty();
   std::string number = NewChunkNumber();
@@ -279,7 +275,19 @@ absl::StatusOr<uint64_t> WriteBatch(const Metadata& metadata, const Batch& batch
                         NumberOfBatch(metadata, batch.info().settings.id, options.batch, write.Hash()));
   }
   KV_RETURN_IF_ERROR(write.GiveIds());
-  KV_RETURN_IF_ERROR(write.Write(number, repeatable));
+  return write.Write(number, repeatable);
+}
+
+}  // namespace
+
+absl::StatusOr<uint64_t> WriteBatch(const Metadata& metadata, const Batch& batch,
+                                    const WriteBatchOptions& options) {
+  if (batch.size() == 0) return 0;
+  KV_RETURN_IF_ERROR(metadata.CheckCurrent(batch.info()));
+  const absl::Status written = PutBatch(metadata, batch, options);
+  // Also after an error: a part may have been written before it.
+  KV_RETURN_IF_ERROR(RemoveIfDropped(metadata, batch.info()));
+  KV_RETURN_IF_ERROR(written);
   return batch.size();
 }
 

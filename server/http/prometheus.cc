@@ -23,7 +23,7 @@ using JsonAnswer = absl::StatusOr<Json>;
 /// What build information says that this is: of a version that has all which is answered here, so that tools
 /// ask for it.
 constexpr std::string_view kPrometheusVersion = "2.40.0";
-/// Names beyond this are left out.
+/// Names beyond this are left out, and the answer says so.
 constexpr size_t kMostNames = 10'000;
 constexpr int64_t kHourMs = 3'600'000;
 constexpr int64_t kMaxTimeMs = 253'402'300'799'000;  // the end of 9999
@@ -201,12 +201,26 @@ JsonAnswer ServeLabels(const ServedRequest& served) {
   return promql::LabelNames(*ReportsFor(served), ReportIn(served.request));
 }
 
+/// Returns the values as "data", with "warnings" if not all of them are there.
 JsonAnswer ServeLabelValues(const ServedRequest& served) {
   if (auto status = CheckMatch(served); !status.ok()) return status;
   const std::string label = served.request.value("label", "");
   const auto reports = ReportsFor(served);
-  if (label == "__name__") return promql::SeriesNames(*reports, ReportIn(served.request), kMostNames);
-  return promql::LabelValues(*reports, ReportIn(served.request), label);
+  const bool names = label == "__name__";
+  // One name more than are returned says whether some are left out.
+  auto values = names ? promql::SeriesNames(*reports, ReportIn(served.request), kMostNames + 1)
+                      : promql::LabelValues(*reports, ReportIn(served.request), label);
+  if (!values.ok()) return values;
+  Json answer;
+  if (names && values->size() > kMostNames) {
+    values->erase(values->begin() + kMostNames, values->end());
+    answer["warnings"] = Json::array(
+        {fmt::format("there are more than {} names of series, and the others are left out; match[] asks for "
+                     "those of one report",
+                     kMostNames)});
+  }
+  answer["data"] = *std::move(values);
+  return answer;
 }
 
 JsonAnswer ServeBuildInfo(const ServedRequest&) {
@@ -246,6 +260,14 @@ Json Wrap(const JsonAnswer& answer) {
           {"error", std::string(answer.status().message())}};
 }
 
+/// Wraps what ServeLabelValues returns.
+Json WrapLabelValues(const JsonAnswer& answer) {
+  if (!answer.ok()) return Wrap(answer);
+  Json whole = *answer;
+  whole["status"] = "success";
+  return whole;
+}
+
 /// The form of a request, which says that it may name a dataset.
 JsonForm FormOf(std::string_view summary) {
   return {.summary = summary, .request = {OptionalField("dataset", "Text")}, .takes_more_fields = true};
@@ -274,6 +296,7 @@ const JsonOperations& PrometheusOperations() {
     // Of reports that the caller may read.
     add("labels", Operation::kListReports, "Returns the segment keys", &ReadMatch, &ServeLabels);
     add(kLabelValues, Operation::kListReports, "Returns the values of a key", &ReadMatch, &ServeLabelValues);
+    all.at(std::string(kLabelValues)).wrap = &WrapLabelValues;
     add("metadata", Operation::kListReports, "Returns nothing: reports have no descriptions", nothing,
         [](const ServedRequest&) { return JsonAnswer(Json::object()); });
     add("status/buildinfo", Operation::kListReports, "Returns the version of Prometheus that this is like",

@@ -126,6 +126,7 @@ TEST_F(KvReportQuery, ComparisonsStandBesideTheValue) {
   EXPECT_EQ(Ok({"report", "query", "flights", "departures", "--from", "2013-01-02", "--to", "2013-01-03",
                 "--by", "carrier", "--compare", "-1d"}),
             "METRIC      carrier  VALUE  BEFORE  CHANGE\n"
+            "departures  AA       -      2       -\n"
             "departures  UA       9      3       +200.0 %\n");
 }
 

@@ -23,21 +23,27 @@ using reports::Number;
 constexpr int64_t kBegin = 1'767'225'600'000;  // 2026-01-01
 constexpr int64_t kHour = 3'600'000;
 
-/// A report of two days with a point for each hour: views of DE are the hour of the day, those of FR 100.
+/// A report of two days with a point for each hour: views of DE are the hour of the day, those of FR 100. Its
+/// users are a set, which has two members in DE at midnight and one of them an hour later.
 class EvaluateTest : public ::testing::Test {
  protected:
   EvaluateTest() {
     const reports::ReportInfo info{.name = "visits",
                                    .keys = {{"country", "?"}, {"app", "?"}},
-                                   .metrics = {{.name = "views"}, {.name = "clicks"}}};
+                                   .metrics = {{.name = "views"},
+                                               {.name = "clicks"},
+                                               {.name = "users", .kind = reports::MetricKind::kDistinct}}};
     EXPECT_OK(reports_->Create(info));
-    reports::Batch batch(*reports_->Info("visits", {"views"}));
+    reports::Batch batch(*reports_->Info("visits", {"views", "users"}));
     const std::vector<std::optional<std::string_view>> germany = {"DE", "web"};
     const std::vector<std::optional<std::string_view>> france = {"FR", "web"};
     for (int64_t hour = 0; hour < 48; ++hour) {
       EXPECT_OK(batch.Add(0, kBegin + hour * kHour, germany, Number::Integer(hour % 24)));
       EXPECT_OK(batch.Add(0, kBegin + hour * kHour, france, Number::Integer(100)));
     }
+    const std::vector<std::string> users = {"ann", "bob"};
+    EXPECT_OK(batch.AddDistinct(1, kBegin, germany, users));
+    EXPECT_OK(batch.AddDistinct(1, kBegin + kHour, germany, {users.data(), 1}));
     EXPECT_OK(reports_->Write(batch, {}).status());
   }
   absl::StatusOr<Json> Ask(std::string_view query, const Times& times) {
@@ -138,7 +144,8 @@ TEST_F(EvaluateTest, WhatCannotBeAnsweredSaysWhy) {
 }
 
 TEST_F(EvaluateTest, NamesAndValues) {
-  EXPECT_EQ(*SeriesNames(*reports_, std::nullopt, 100), Json::parse(R"(["visits:clicks", "visits:views"])"));
+  EXPECT_EQ(*SeriesNames(*reports_, std::nullopt, 100),
+            Json::parse(R"(["visits:clicks", "visits:users", "visits:views"])"));
   EXPECT_EQ(SeriesNames(*reports_, "visits", 1)->size(), 1u);
   EXPECT_EQ(*LabelNames(*reports_, std::nullopt), Json::parse(R"(["__name__", "app", "country"])"));
   EXPECT_EQ(*LabelValues(*reports_, "visits", "country"), Json::parse(R"(["?", "DE", "FR"])"));
@@ -147,6 +154,33 @@ TEST_F(EvaluateTest, NamesAndValues) {
   EXPECT_EQ(*SeriesOf(*reports_, selector, {.start_ms = kBegin, .end_ms = kBegin + kHour}),
             Json::parse(R"([{"__name__": "visits:views", "country": "FR", "app": "web"}])"));
   EXPECT_TRUE(SeriesOf(*reports_, selector, {.start_ms = 1, .end_ms = 2})->empty());
+}
+
+TEST_F(EvaluateTest, SeriesHaveBothEndsOfTheirTime) {
+  ASSERT_OK_AND_ASSIGN(const Selector selector, ParseSelector("visits:views"));
+  EXPECT_EQ(SeriesOf(*reports_, selector, {.start_ms = 0, .end_ms = kBegin})->size(), 2u);
+  EXPECT_EQ(SeriesOf(*reports_, selector, {.start_ms = kBegin, .end_ms = kBegin})->size(), 2u);
+  EXPECT_TRUE(SeriesOf(*reports_, selector, {.start_ms = 0, .end_ms = kBegin - 1})->empty());
+  EXPECT_THAT(SeriesOf(*reports_, selector, {.start_ms = 2, .end_ms = 1}),
+              testing::FailsWith(absl::StatusCode::kInvalidArgument, "end: is before start"));
+}
+
+TEST_F(EvaluateTest, ACountOfASetIsThatOfItsMembers) {
+  const Times day{.end_ms = kBegin + 24 * kHour};
+  EXPECT_EQ(Result("count(visits:users[1d])", day)[0]["value"][1], "2");
+  EXPECT_EQ(Result("count_over_time(visits:users[1d])", day)[0]["value"][1], "2");
+  const Json top = Result("topk(1, count by (country) (visits:users))",
+                          {.start_ms = kBegin + kHour, .end_ms = kBegin + 2 * kHour, .step_ms = kHour});
+  ASSERT_EQ(top.size(), 1u);
+  EXPECT_EQ(top[0]["values"], Json::parse(R"([[1767229200.0, "2"], [1767232800.0, "1"]])"));
+  for (const char* query : {"visits:users[1d]", "sum(visits:users[1d])", "quantile(0.5, visits:users[1d])"}) {
+    EXPECT_THAT(Ask(query, day), testing::FailsWith(absl::StatusCode::kInvalidArgument,
+                                                    "'users' of report 'visits' is of kind"))
+        << query;
+  }
+  ASSERT_OK_AND_ASSIGN(const Selector selector, ParseSelector("visits:users"));
+  EXPECT_EQ(*SeriesOf(*reports_, selector, {.start_ms = kBegin, .end_ms = kBegin + kHour}),
+            Json::parse(R"([{"__name__": "visits:users", "country": "DE", "app": "web"}])"));
 }
 
 TEST_F(EvaluateTest, AStoreWithoutReportsHasNoNames) {

@@ -69,6 +69,12 @@ TEST(PromQl, Aggregations) {
   EXPECT_EQ(range.by, std::nullopt);
 }
 
+TEST(PromQl, ARegularExpressionMayEscapeMarks) {
+  ASSERT_OK_AND_ASSIGN(const Expression read, Parse(R"(visits:views{app=~"a\\.b|c\\-d", kind=~`\(e\)\_`})"));
+  EXPECT_EQ(read.selector.where.at("app"), (Values{{"a.b", "c-d"}}));
+  EXPECT_EQ(read.selector.where.at("kind"), (Values{{"(e)_"}}));
+}
+
 TEST(PromQl, WhatIsNotAnsweredIsNamed) {
   const std::vector<std::pair<std::string, std::string>> wrong = {
       {"", "REPORT:METRIC"},
@@ -85,6 +91,12 @@ TEST(PromQl, WhatIsNotAnsweredIsNamed) {
       {"visits:views @ 1", "'@' is not answered"},
       {R"(visits:views{country!="DE"})", "only what matches"},
       {R"(visits:views{country=~"D.*"})", "compares whole values"},
+      {R"(visits:views{country=~".+"})", "compares whole values"},
+      {R"(visits:views{app=~`v\d`})", "compares whole values"},
+      {R"(visits:views{app=~"v\\w"})", "compares whole values"},
+      {R"(visits:views{app=~`v\1`})", "compares whole values"},
+      {"visits:views{app=~`v\\\xC3\xA9`}", "compares whole values"},
+      {R"(visits:views{app=~`v\`})", "compares whole values"},
       {R"(visits:views{country="DE", country="FR"})", "'country' at 28: is given twice"},
       {R"(visits:views{country="DE)", "the string does not end"},
       {R"(visits:views{country="\q"})", "is no escape"},

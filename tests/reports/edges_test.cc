@@ -146,7 +146,14 @@ class Edges {
     model_.AddKey(key);
   }
 
-  Query AnyQuery() { return AnyQueryOf(random_.Below(4)); }
+  Query AnyQuery() {
+    Query query = AnyQueryOf(random_.Below(4));
+    if (!random_.OneIn(3)) return query;
+    static const char* const kDistances[] = {"1s", "4s", "6s", "1500ms"};
+    query.compare_step = *ParseStep(kDistances[random_.Below(4)]);
+    query.compare_sign = random_.OneIn(3) ? 1 : -1;
+    return query;
+  }
 
   /// A query of a calculation in place of the metric.
   Query AnyExpression() {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "reports/chunk_number.h"
+#include "reports/compaction.h"
 #include "reports/deletes.h"
 #include "reports/row_puts.h"
 #include "reports/rows.h"
@@ -68,12 +69,30 @@ class RacesTest : public ::testing::Test {
  protected:
   void SetUp() override { ASSERT_OK_AND_ASSIGN(info_, metadata_.Create(testing::ClicksReport())); }
 
-  absl::Status Write(int64_t day, int64_t value, const std::string& country = "US") {
+  absl::Status Write(int64_t day, int64_t value, const std::string& country = "US",
+                     const std::string& batch_id = "") {
     Batch batch(info_);
     const std::optional<std::string_view> segments[] = {country};
     if (auto status = batch.Add(0, day * kDayMs, segments, Number::Integer(value)); !status.ok())
       return status;
-    return WriteBatch(metadata_, batch, {.add = true}).status();
+    return WriteBatch(metadata_, batch, {.batch = batch_id, .add = true}).status();
+  }
+  /// Drops the report before the next write of a row, once.
+  void DropBeforeWriteOf(const std::string& row) {
+    store_.before_write = [this, row, dropped = false](std::string_view written) mutable {
+      if (written == row && !std::exchange(dropped, true)) {
+        EXPECT_OK(DropReport(metadata_, "r"));
+      }
+      return absl::OkStatus();
+    };
+  }
+  void ExpectNothingLeft() {
+    store_.before_write = nullptr;
+    EXPECT_THAT(metadata_.Get("r", {}), FailsWith(absl::StatusCode::kNotFound, "'r'")) << "it was dropped";
+    for (const std::string& row : {RowOfDay(0), RowOfDay(3), BatchesRow(info_.settings.id)}) {
+      ASSERT_OK_AND_ASSIGN(const Row left, store_.GetRow("reports", row, {}));
+      EXPECT_TRUE(left.items.empty()) << "nobody would ever find this row again";
+    }
   }
   /// By country and day.
   std::map<std::string, std::vector<TimeValue>> Clicks() {
@@ -144,6 +163,92 @@ TEST_F(RacesTest, ADropFindsWhatALoaderWritesMeanwhile) {
   store_.before_write = nullptr;
   ASSERT_OK_AND_ASSIGN(const Row left, store_.GetRow("reports", RowOfDay(3), {}));
   EXPECT_TRUE(left.items.empty()) << "nobody would ever find this row again";
+}
+
+TEST_F(RacesTest, ALoaderTakesBackWhatItPutsBehindADrop) {
+  ASSERT_OK(Write(0, 1));
+  DropBeforeWriteOf(RowOfDay(3));
+  EXPECT_THAT(Write(3, 7), FailsWith(absl::StatusCode::kNotFound, "'r' was dropped"));
+  ExpectNothingLeft();
+}
+
+TEST_F(RacesTest, ALoaderTakesBackTheNameOfItsBatchToo) {
+  ASSERT_OK(Write(0, 1));
+  DropBeforeWriteOf(BatchesRow(info_.settings.id));
+  EXPECT_THAT(Write(3, 7, "US", "batch"), FailsWith(absl::StatusCode::kNotFound, "'r' was dropped"));
+  ExpectNothingLeft();
+}
+
+TEST_F(RacesTest, ALoaderThatFailsTakesBackWhatItPutsBehindADrop) {
+  ASSERT_OK(Write(0, 1));
+  Batch batch(info_);
+  const std::optional<std::string_view> segments[] = {"US"};
+  for (const int64_t day : {3, 4}) ASSERT_OK(batch.Add(0, day * kDayMs, segments, Number::Integer(1)));
+  bool dropped = false;
+  store_.before_write = [&](std::string_view row) {
+    if (row == RowOfDay(4)) return absl::UnavailableError("lost");
+    if (row == RowOfDay(3) && !std::exchange(dropped, true)) {
+      EXPECT_OK(DropReport(metadata_, "r"));
+    }
+    return absl::OkStatus();
+  };
+  EXPECT_THAT(WriteBatch(metadata_, batch, {}), FailsWith(absl::StatusCode::kNotFound, "'r' was dropped"))
+      << "the repetition would be told so, and find nothing to take back";
+  ExpectNothingLeft();
+}
+
+TEST_F(RacesTest, ACompactionBringsNoRowOfADroppedReportBack) {
+  for (int i = 0; i < 3; ++i) ASSERT_OK(Write(0, 1));
+  // It has read the row, and is about to put what it has made of it.
+  DropBeforeWriteOf(RowOfDay(0));
+  EXPECT_THAT(CompactReport(metadata_, "r", {}), FailsWith(absl::StatusCode::kNotFound, "'r' was dropped"));
+  ExpectNothingLeft();
+}
+
+TEST_F(RacesTest, ADeleteBringsNoRowOfADroppedReportBack) {
+  ASSERT_OK(Write(0, 1));
+  DropBeforeWriteOf(RowOfDay(0));
+  EXPECT_THAT(DeletePoints(metadata_, info_, {0, kDayMs}),
+              FailsWith(absl::StatusCode::kNotFound, "'r' was dropped"));
+  ExpectNothingLeft();
+}
+
+TEST_F(RacesTest, AReportThatIsMadeAgainMeanwhileKeepsItsRows) {
+  ASSERT_OK(Write(0, 1));
+  const ReportInfo old = info_;
+  bool dropped = false;
+  store_.before_write = [&](std::string_view row) {
+    if (row != EncodeRowKey({0, old.settings.id, old.metrics[0].id, 3 * 86'400})) return absl::OkStatus();
+    if (std::exchange(dropped, true)) return absl::OkStatus();
+    EXPECT_OK(DropReport(metadata_, "r"));
+    auto again = metadata_.Create(testing::ClicksReport());
+    EXPECT_OK(again);
+    info_ = *std::move(again);
+    return Write(3, 20);
+  };
+  Batch batch(old);
+  const std::optional<std::string_view> segments[] = {"US"};
+  ASSERT_OK(batch.Add(0, 3 * kDayMs, segments, Number::Integer(7)));
+  EXPECT_THAT(WriteBatch(metadata_, batch, {}), FailsWith(absl::StatusCode::kNotFound, "'r' was dropped"));
+  store_.before_write = nullptr;
+  EXPECT_EQ(Clicks(),
+            (std::map<std::string, std::vector<TimeValue>>{{"US", {{3 * kDayMs, Number::Integer(20)}}}}));
+}
+
+TEST_F(RacesTest, AStoreThatDoesNotAnswerLosesNoPoints) {
+  ASSERT_OK(Write(0, 1));
+  bool written = false;
+  store_.before_write = [&](std::string_view row) {
+    written = written || row == RowOfDay(3);
+    return absl::OkStatus();
+  };
+  store_.before_read = [&](std::string_view) {
+    return written ? absl::UnavailableError("away") : absl::OkStatus();
+  };
+  EXPECT_OK(Write(3, 7)) << "whether the report is still there is not known, and it was written";
+  store_.before_write = nullptr;
+  store_.before_read = nullptr;
+  EXPECT_EQ(Clicks().at("US").size(), 2u);
 }
 
 TEST_F(RacesTest, ARowThatIsDeletedInAScanTakesNothingFromTheNextOne) {

@@ -138,6 +138,11 @@ void ReportChoices::ChooseTimes(const ReportInfo& info, Query& query) {
   query.zone = *LoadZone(kZones[random_.Below(4)]);
 }
 
+void ReportChoices::ChooseComparison(Query& query) {
+  query.compare_step = *ParseStep(random_.OneIn(2) ? "7d" : "1mo");
+  query.compare_sign = random_.OneIn(3) ? 1 : -1;
+}
+
 Query ReportChoices::PlainQuery(const ReportInfo& info) {
   static const char* const kFunctions[][6] = {
       {"sum", "count", "avg", "min", "max", "last"},
@@ -169,6 +174,7 @@ Query ReportChoices::PlainQuery(const ReportInfo& info) {
   if (random_.OneIn(4)) {
     query.top = QueryTop{1 + random_.Below(4), *ParseFunction("by", kFunctions[metric][random_.Below(6)])};
   }
+  if (random_.OneIn(4)) ChooseComparison(query);
   query.limits.threads = 1 + random_.Below(3);
   return query;
 }
@@ -181,10 +187,7 @@ Query ReportChoices::WideQuery(const ReportInfo& info) {
   query.function = *ParseFunction("function", kFunctions[random_.Below(7)]);
   if (random_.OneIn(2)) query.group_by.push_back(info.keys[random_.Below(info.keys.size())].name);
   if (random_.OneIn(3)) query.top = QueryTop{1 + random_.Below(4), query.function};
-  if (!random_.OneIn(3)) {
-    query.compare_step = *ParseStep(random_.OneIn(2) ? "7d" : "1mo");
-    query.compare_sign = random_.OneIn(3) ? 1 : -1;
-  }
+  if (!random_.OneIn(3)) ChooseComparison(query);
   query.explain = random_.OneIn(2);
   return query;
 }

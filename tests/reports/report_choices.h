@@ -39,6 +39,7 @@ class ReportChoices {
   std::string Value(const reports::ReportInfo& info, size_t key);
   ReportModel::Point Point(const reports::ReportInfo& info);
   void ChooseTimes(const reports::ReportInfo& info, reports::Query& query);
+  void ChooseComparison(reports::Query& query);
 
   Random random_;
 };

@@ -156,33 +156,51 @@ std::vector<TimeValue> ReportModel::Points(const Query& query, const std::vector
   return values;
 }
 
+ReportModel::Groups ReportModel::GroupsOf(const Query& query, const QueryFilter& filter, int64_t from,
+                                          int64_t to) const {
+  const auto metric = static_cast<size_t>(info_.FindMetric(query.metrics[0].name) - info_.metrics.data());
+  Groups groups;
+  if (query.group_by.empty()) groups[{}];
+  for (const auto& [name, point] : points_) {
+    const bool wanted =
+        name.metric == metric && name.time >= from && name.time < to && name.time >= expired_before_;
+    if (!wanted || !Matches(info_, filter, name.segments)) continue;
+    Segments group;
+    for (const std::string& key : query.group_by) group.push_back(name.segments[*info_.KeyNumber(key)]);
+    groups[group].push_back(point);
+  }
+  return groups;
+}
+
 std::vector<ResultSeries> ReportModel::Answer(const Query& query) const {
   const std::string& metric_name = query.metrics[0].name;
-  const auto metric = static_cast<size_t>(info_.FindMetric(metric_name) - info_.metrics.data());
+  const MetricKind kind = info_.FindMetric(metric_name)->kind;
+  const auto shifted = [&](int64_t time) {
+    return std::clamp<int64_t>(Shift(time, *query.compare_step, query.compare_sign, query.zone), 0,
+                               kMaxTimeMs + 1);
+  };
   std::vector<QueryFilter> filters = query.filters;
   if (filters.empty()) filters.emplace_back();
   std::vector<ResultSeries> answer;
   for (const QueryFilter& filter : filters) {
-    std::map<Segments, std::vector<Point>> groups;
-    if (query.group_by.empty()) groups[{}];
-    for (const auto& [name, point] : points_) {
-      const bool wanted = name.metric == metric && name.time >= query.from && name.time < query.to &&
-                          name.time >= expired_before_;
-      if (!wanted || !Matches(info_, filter, name.segments)) continue;
-      Segments group;
-      for (const std::string& key : query.group_by) group.push_back(name.segments[*info_.KeyNumber(key)]);
-      groups[group].push_back(point);
+    Groups groups = GroupsOf(query, filter, query.from, query.to);
+    Groups compared;
+    if (query.compare_step) compared = GroupsOf(query, filter, shifted(query.from), shifted(query.to));
+    for (const auto& [group, points] : compared) {
+      if (!query.top) groups[group];
     }
     std::vector<std::pair<std::optional<Number>, ResultSeries>> of_filter;
     for (const auto& [group, points] : groups) {
       ResultSeries series{.metric = metric_name, .filter = filter.name};
       for (size_t i = 0; i < group.size(); ++i) series.segments.emplace_back(query.group_by[i], group[i]);
       series.points = Points(query, points, query.from, query.to);
+      if (query.compare_step)
+        series.compared = Points(query, compared[group], shifted(query.from), shifted(query.to));
       std::optional<Number> rank;
       if (query.top) {
         std::vector<const Point*> all;
         for (const Point& point : points) all.push_back(&point);
-        rank = Compute(info_.metrics[metric].kind, query.top->by, all);
+        rank = Compute(kind, query.top->by, all);
         if (!rank) continue;
       }
       of_filter.emplace_back(rank, std::move(series));

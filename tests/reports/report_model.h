@@ -37,7 +37,8 @@ class ReportModel {
   void Expire(int64_t before);
   size_t size() const { return points_.size(); }
 
-  /// The series that a query of one metric, without expression, is to give.
+  /// The series that a query of one metric, without expression, is to give, with those of the time that it
+  /// compares with.
   std::vector<reports::ResultSeries> Answer(const reports::Query& query) const;
 
  private:
@@ -47,6 +48,10 @@ class ReportModel {
     int64_t time;
     friend auto operator<=>(const Name&, const Name&) = default;
   };
+  using Groups = std::map<Segments, std::vector<Point>>;
+  /// The points in [from, to) that a query's filter matches, by the values of group_by.
+  Groups GroupsOf(const reports::Query& query, const reports::QueryFilter& filter, int64_t from,
+                  int64_t to) const;
   std::vector<reports::TimeValue> Points(const reports::Query& query, const std::vector<Point>& points,
                                          int64_t from, int64_t to) const;
 

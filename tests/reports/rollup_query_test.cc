@@ -1,5 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <string>
+#include <tuple>
+#include <vector>
+
 #include "reports/compaction.h"
 #include "tests/reports/rollup_fixture.h"
 
@@ -247,6 +251,46 @@ TEST_F(RollupQueryTest, SmallPagesAndBatchesAreReadToTheirEnd) {
       EXPECT_EQ(Ask(Days(0, 60, "price", "avg")).cost.from_rollups, 4u);
     }
   }
+}
+
+/// One that has ended is what a comparison is to show, as well as one that has begun.
+TEST_F(RollupQueryTest, AComparisonHasTheSeriesOfBothTimes) {
+  Write(0, 1, /*add=*/false, "ended");
+  Write(0, 2, /*add=*/false, "same");
+  Write(kDay, 3, /*add=*/false, "same");
+  Write(kDay, 4, /*add=*/false, "new");
+  // Of each country the values and those before, without their times.
+  using Values = std::vector<int64_t>;
+  const auto ask = [&](const Query& query) {
+    const auto values_of = [](const std::vector<TimeValue>& points) {
+      Values values;
+      for (const auto& [time, value] : points) values.push_back(value.integer());
+      return values;
+    };
+    std::vector<std::tuple<std::string, Values, Values>> series;
+    for (const ResultSeries& one : Ask(query).series) {
+      const bool compared = one.compared.has_value();
+      EXPECT_TRUE(compared);
+      if (compared)
+        series.emplace_back(one.segments[0].second, values_of(one.points), values_of(*one.compared));
+    }
+    return series;
+  };
+  using Series = std::vector<std::tuple<std::string, Values, Values>>;
+  Query later = Days(1, 2);
+  later.compare_step = *ParseStep("1d");
+  Query earlier = Days(0, 1);
+  earlier.compare_step = later.compare_step;
+  earlier.compare_sign = 1;
+  EXPECT_EQ(ask(later), (Series{{"ended", {}, {1}}, {"new", {4}, {}}, {"same", {3}, {2}}}));
+  EXPECT_EQ(ask(earlier), (Series{{"ended", {1}, {}}, {"new", {}, {4}}, {"same", {2}, {3}}}));
+  later.fill = Fill::kZero;
+  EXPECT_EQ(ask(later), (Series{{"ended", {0}, {1}}, {"new", {4}, {0}}, {"same", {3}, {2}}}));
+  later.fill = Fill::kNone;
+  later.metrics = {{.name = "next", .expression = "clicks + 1"}};
+  EXPECT_EQ(ask(later), (Series{{"ended", {}, {2}}, {"new", {5}, {}}, {"same", {4}, {3}}}));
+  later.top = {.n = 10, .by = later.function};
+  EXPECT_EQ(ask(later), (Series{{"new", {5}, {}}, {"same", {4}, {3}}})) << "a rank is that of one time";
 }
 
 TEST_F(RollupQueryTest, EachSaltOfEachMetricSaysWhatItCost) {

@@ -79,15 +79,26 @@ TEST(QuantileSketch, IsWithinOnePercentOfTheExactAnswer) {
       sketch.Add(value);
     }
     std::sort(values.begin(), values.end());
-    for (const double quantile : {0.0, 0.01, 0.25, 0.5, 0.9, 0.99, 0.999, 1.0}) {
-      const double exact = values[static_cast<size_t>(quantile * static_cast<double>(values.size() - 1))];
-      EXPECT_NEAR(sketch.Quantile(quantile), exact, std::fabs(exact) * 0.010001) << quantile;
+    // In thousandths, so that ranks are computed without rounding.
+    for (const size_t quantile : {0, 10, 250, 500, 700, 900, 990, 999, 1'000}) {
+      const double exact = values[quantile * (values.size() - 1) / 1'000];
+      EXPECT_NEAR(sketch.Quantile(static_cast<double>(quantile) / 1'000), exact, std::fabs(exact) * 0.010001)
+          << quantile;
     }
     EXPECT_EQ(sketch.min(), values.front());
     EXPECT_EQ(sketch.max(), values.back());
     ASSERT_OK_AND_ASSIGN(const QuantileSketch back, QuantileSketch::Decode(sketch.Encode()));
     EXPECT_EQ(back, sketch);
   }
+}
+
+TEST(QuantileSketch, ARankIsNotOneTooLowByFloatingPoint) {
+  QuantileSketch sketch;
+  for (int i = 0; i < 63; ++i) sketch.Add(1);
+  for (int i = 0; i < 28; ++i) sketch.Add(1'000);
+  EXPECT_LT(0.7 * 90, 63) << "otherwise this tests nothing";
+  EXPECT_NEAR(sketch.Quantile(0.7), 1'000, 10);
+  EXPECT_NEAR(sketch.Quantile(0.699), 1, 0.01) << "a rank between two numbers is the lower one";
 }
 
 TEST(QuantileSketch, MergingIsTheSameInAnyOrder) {

@@ -104,6 +104,24 @@ TEST_F(PrometheusTest, TheQueryBuilder) {
   EXPECT_EQ(Data(Get("label/country/values?match%5B%5D=visits%3Aviews")), Json::parse(R"(["?", "DE"])"));
   EXPECT_EQ(Data(Get("series?match%5B%5D=visits%3Aviews&start=1767225600&end=1767312000")),
             Json::parse(R"([{"__name__": "visits:views", "country": "DE"}])"));
+  EXPECT_EQ(Data(Get("series?match%5B%5D=visits%3Aviews&start=1767225600&end=1767225600")).size(), 1u);
+}
+
+TEST_F(PrometheusTest, NamesThatAreLeftOutAreSpokenOf) {
+  Serve();
+  Load();
+  EXPECT_FALSE(Get("label/__name__/values").json().contains("warnings"));
+  reports::ReportInfo info{.name = "many", .keys = {{"country", "?"}}};
+  for (int i = 0; i < 10'000; ++i) info.metrics.push_back({.name = "m" + std::to_string(i)});
+  ASSERT_OK(reports::LocalReports(served_->router(), "reports")->Create(info));
+  const HttpAnswer all = Get("label/__name__/values?match%5B%5D=many:m1");
+  EXPECT_EQ(Data(all).size(), 10'000u);
+  EXPECT_FALSE(all.json().contains("warnings")) << "this is just the limit";
+  const HttpAnswer cut = Get("label/__name__/values");
+  EXPECT_EQ(Data(cut).size(), 10'000u);
+  ASSERT_EQ(cut.json()["warnings"].size(), 1u);
+  EXPECT_NE(cut.json()["warnings"][0].get<std::string>().find("more than 10000"), std::string::npos);
+  EXPECT_EQ(Data(Get("label/country/values")), Json::parse(R"(["?", "DE"])"));
 }
 
 TEST_F(PrometheusTest, MistakesHaveItsForm) {
