@@ -192,7 +192,9 @@ absl::Status ZooKeeperLedger::End(std::string_view id) {
   const bool lasting = known != known_.end() && known->second.lasting;
   if (known != known_.end()) known_.erase(known);
   if (status.ok() || absl::IsNotFound(status)) return absl::OkStatus();
-  // A lasting operation may belong to another process by the time when its node could be removed.
+  // It may be there still, and is read again before anything else is begun. A lasting operation may belong to
+  // another process by the time when its node could be removed.
+  version_ = -1;
   if (!lasting) AddLeftOver(std::string(id));
   return status;
 }

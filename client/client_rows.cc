@@ -173,7 +173,7 @@ Caller::Verdict ImportOnce(Caller& caller, std::string_view dataset, std::span<c
   if (!broken) stream->WritesDone();
   const grpc::Status status = stream->Finish();
   if (results.size() >= writes.size()) return {};
-  if (status.ok()) return {.status = CheckCount(caller, results.size(), writes.size())};
+  if (status.ok()) return {.status = MarkInDoubt(CheckCount(caller, results.size(), writes.size()))};
   Caller::Verdict verdict = caller.Classify(status, OutcomeOf(context), /*writes=*/true);
   if (results.empty() && !IsInDoubt(verdict.status)) return verdict;
   while (results.size() < sent) results.emplace_back(verdict.status);
@@ -230,6 +230,8 @@ absl::Status Client::DeleteRow(std::string_view dataset, std::string_view row, c
 absl::StatusOr<std::vector<absl::StatusOr<Row>>> Client::GetRows(std::string_view dataset,
                                                                  std::span<const RowRead> reads) {
   if (auto status = ValidateBatch(reads.size()); !status.ok()) return status;
+  // One deadline for all messages.
+  const CallScope scope(CallLimits{.deadline = caller_->Deadline()});
   std::vector<absl::StatusOr<Row>> rows;
   rows.reserve(reads.size());
   BatchBytes bytes;
@@ -321,7 +323,7 @@ absl::StatusOr<std::vector<absl::StatusOr<PutResult>>> Client::PutRows(std::stri
     if (auto status = caller_->Call(request, response); !status.ok()) return status;
     if (auto status = CheckCount(*caller_, static_cast<size_t>(response.results_size()), valid.size());
         !status.ok()) {
-      return status;
+      return MarkInDoubt(std::move(status));
     }
     for (const auto& result : response.results()) sent.push_back(FromResult(result));
   } else if (auto status = Import(dataset, valid, sent); !status.ok()) {
@@ -350,6 +352,8 @@ absl::Status Client::Import(std::string_view dataset, std::span<const RowWrite> 
 absl::StatusOr<std::vector<absl::Status>> Client::DeleteRows(std::string_view dataset,
                                                              std::span<const RowDelete> deletes) {
   if (auto status = ValidateBatch(deletes.size()); !status.ok()) return status;
+  // One deadline for all messages.
+  const CallScope scope(CallLimits{.deadline = caller_->Deadline()});
   std::vector<absl::Status> results;
   results.reserve(deletes.size());
   while (results.size() < deletes.size()) {
@@ -377,6 +381,9 @@ absl::StatusOr<std::vector<absl::Status>> Client::DeleteRows(std::string_view da
     }
     // Nothing behind it is sent: a delete that is retried must not come behind a later one of the same row.
     if (!migrating.ok()) results.resize(deletes.size(), migrating);
+    if (!status.ok()) {
+      results.resize(deletes.size(), absl::UnavailableError("not sent: " + std::string(status.message())));
+    }
   }
   return results;
 }

@@ -56,8 +56,14 @@ class ZooKeeperSource : public MapSource {
 
   absl::StatusOr<std::optional<std::string>> Read() override {
     // The watch is set before the data is read, so that no change in between is missed.
-    const auto change = session_->zookeeper().Stat(path_, /*watch=*/true);
+    auto change = session_->zookeeper().Stat(path_, /*watch=*/true);
     if (!change.ok()) return change.status();
+    if (read_ && change->transaction < read_->transaction) {
+      // The server of a new session may not have heard yet of what was read in an earlier one.
+      if (auto status = session_->zookeeper().Sync(path_); !status.ok()) return status;
+      change = session_->zookeeper().Stat(path_, /*watch=*/true);
+      if (!change.ok()) return change.status();
+    }
     if (read_ == *change) return std::nullopt;
     auto node = session_->zookeeper().Get(path_, /*watch=*/false);
     if (!node.ok()) return node.status();

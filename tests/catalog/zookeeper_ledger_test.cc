@@ -75,6 +75,25 @@ TEST_F(ZooKeeperLedgerTest, AnEndThatFailedIsMadeUpFor) {
   }));
 }
 
+TEST_F(ZooKeeperLedgerTest, ALastingOperationWhoseEndFailedIsNotCrossed) {
+  TcpProxy proxy(Server().port());
+  ZooKeeperLedger one({.servers = proxy.address(), .session_timeout_ms = 20'000, .call_timeout_ms = 500},
+                      root_);
+  Operation lasting = Of("migrate", {Claim::Shards(false, 4, 7, kExclusive)});
+  lasting.lasting = true;
+  ASSERT_OK_AND_ASSIGN(Held held, one.Begin(lasting));
+  const std::string id = held.Detach();
+  proxy.Cut();
+  EXPECT_THAT(one.End(id), FailsWith(absl::StatusCode::kUnavailable, ""));
+  proxy.Mend();
+  absl::Status crossing;
+  ASSERT_TRUE(Eventually([&] {
+    crossing = one.Begin(Of("open", {Claim::Shards(false, 4, 7, kExclusive)})).status();
+    return !absl::IsUnavailable(crossing);
+  }));
+  EXPECT_THAT(crossing, FailsWith(kRefused, "migrate"));
+}
+
 TEST_F(ZooKeeperLedgerTest, OfAProcessThatWasKilledNothingIsWaitedFor) {
   ZooKeeper zookeeper(Options(Server().address()), nullptr);
   ZooKeeperLedger ledger(zookeeper, root_);

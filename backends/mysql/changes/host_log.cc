@@ -357,6 +357,9 @@ absl::StatusOr<LogPage> HostLog::ReadBehind(const DatasetTables& tables, const L
   auto opened = BehindAt(tables, from);
   if (!opened.ok()) return opened.status();
   std::unique_ptr<Behind> behind = *std::move(opened);
+  // The server has sent what there was when it came to the end of its log: of a session that was parked that
+  // may have been before this call, and what was written since would be missing.
+  const bool ends_now = behind->parked == Clock::time_point();
   PageBuilder page(tables, from, limit, behind->in_middle);
   if (behind->in_middle) page.Resume(behind->left.gtid);
   const auto deadline = Clock::now() + kMaxSearch;
@@ -383,7 +386,7 @@ absl::StatusOr<LogPage> HostLog::ReadBehind(const DatasetTables& tables, const L
       case LogItem::Kind::kIdle:
         break;
       case LogItem::Kind::kEnd:
-        return LogPage{.units = std::move(page.units()), .next = page.place(), .at_end = true};
+        return LogPage{.units = std::move(page.units()), .next = page.place(), .at_end = ends_now};
       case LogItem::Kind::kBegin:
         // What is behind it is not committed yet, or has become that a moment ago.
         if (!item.end.IsAtOrBefore(visible)) {

@@ -100,6 +100,36 @@ TEST_F(MySqlChangesTest, TwoDatasetsOnAServerDoNotMix) {
   EXPECT_THAT(other, FailsWith(absl::StatusCode::kInvalidArgument, ""));
 }
 
+/// A follower that is behind reads by a connection which is kept between its pages, and which the server may
+/// have brought to the end of its log long before.
+TEST_F(MySqlChangesTest, WhatWasWrittenBetweenTwoPagesIsThereBeforeItsTimeIsComplete) {
+  Create({.name = "rows", .max_versions = 0});
+  for (int i = 0; i < 200; ++i) ASSERT_OK(Put("rows", fmt::format("r{:03}", i), "c", "v"));
+  Open();
+  auto page = store_->ReadChanges("rows", "begin", {.limit = 150});
+  ASSERT_OK(page);
+  ASSERT_EQ(page->changes.size(), 150u);
+  // On all servers.
+  constexpr size_t kLate = 30;
+  const CellWrite cell{"c", "late", std::nullopt};
+  uint64_t last = 0;
+  for (size_t i = 0; i < kLate; ++i) {
+    const auto late = store_->PutRow("rows", fmt::format("late{}", i), {&cell, 1}, {});
+    ASSERT_OK(late);
+    last = std::max(last, *late->timestamp);
+  }
+  ASSERT_TRUE(Eventually([&] { return WallClockMs() > last + 1; }));
+  size_t told = 0;
+  do {
+    page = store_->ReadChanges("rows", page->token, {.limit = 150});
+    ASSERT_OK(page);
+    for (const Change& change : page->changes) {
+      if (std::get<RowChange>(change.what).row.starts_with("late")) ++told;
+    }
+  } while (page->complete_until_ms <= last);
+  EXPECT_EQ(told, kLate);
+}
+
 TEST_F(MySqlChangesTest, ALargeTransactionComesInParts) {
   Create({.name = "rows", .max_versions = 0});
   constexpr int kColumns = 3'000;
