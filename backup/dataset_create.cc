@@ -28,10 +28,9 @@
 namespace kvstore::backup {
 namespace {
 
-/// A file has at least so many bytes of units, and ends behind the next unit that IsCut.
+/// A file has at least so many bytes of units, and ends behind the next unit that IsCut, or when it has
+/// kMostFileBytes.
 constexpr size_t kLeastFileBytes = size_t{4} << 20;
-/// It ends in any case when it has so many.
-constexpr size_t kMostFileBytes = size_t{32} << 20;
 /// How many partitions are read at a time.
 constexpr size_t kReaders = 4;
 

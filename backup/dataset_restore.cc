@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "backend_api/unit_key.h"
+#include "backup/fetched_object.h"
 #include "backup/parallel.h"
 #include "backup/progress_counter.h"
 #include "backup/units_file.h"
@@ -41,7 +42,7 @@ class UnitsRestore {
 
   absl::Status RestoreFile(const BackedUpFile& file) {
     if (auto status = CheckCall(); !status.ok()) return status;
-    const auto bytes = Fetch(file);
+    const auto bytes = FetchObject(blobs_, file, kMaxUnitsFileBytes);
     if (!bytes.ok()) return bytes.status();
     auto status = ReadUnits(*bytes, [&](std::vector<Unit> units) { return Write(file, std::move(units)); });
     if (absl::IsDataLoss(status)) {
@@ -57,19 +58,6 @@ class UnitsRestore {
   }
 
  private:
-  absl::StatusOr<std::string> Fetch(const BackedUpFile& file) {
-    std::string bytes(file.size, '\0');
-    const auto copy = [&bytes](uint64_t offset, std::string_view piece) -> absl::Status {
-      if (offset + piece.size() > bytes.size()) return absl::DataLossError("it is longer than it was");
-      piece.copy(bytes.data() + offset, piece.size());
-      return absl::OkStatus();
-    };
-    auto status = blobs_.Read(file.blob, {.size = file.size, .checksum = file.checksum}, copy);
-    if (absl::IsNotFound(status)) return absl::DataLossError(fmt::format("{}: it is missing", file.blob));
-    if (!status.ok()) return status;
-    return bytes;
-  }
-
   absl::Status Write(const BackedUpFile& file, std::vector<Unit> units) {
     Reached("restore-units");
     for (Unit& unit : units) {

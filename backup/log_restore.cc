@@ -3,62 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
-#include <set>
-#include <span>
 #include <system_error>
 #include <utility>
 #include <vector>
 
-#include "backup/layout.h"
 #include "backup/list.h"
+#include "backup/log_chain.h"
 #include "backup/log_segment.h"
 #include "base/fail_point.h"
 #include "base/files.h"
-#include "blobstore/sha256.h"
 
 namespace kvstore::backup {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// A segment may be larger than kSegmentBytes by its last write and its schema.
-constexpr uint64_t kMaxSegmentBytes = kBlobPieceBytes;
-
-/// The segments of the chain that a backup is in, by their numbers, ascending; empty if there is none.
-absl::StatusOr<std::vector<std::string>> ChainOf(BlobStore& blobs, const std::string& backup) {
-  const auto all = ListAll(blobs, kLogPrefix);
-  if (!all.ok()) return all.status();
-  // The IDs of chains are those of backups, which sort by time: the last chain that began by this backup.
-  std::string chain;
-  std::map<uint64_t, std::string> segments;
-  for (const BlobEntry& blob : *all) {
-    const auto [of, number] = PartsOfSegment(blob.name);
-    if (of.empty() || of > backup || of < chain) continue;
-    if (of > chain) segments.clear();
-    chain = of;
-    segments.emplace(number, blob.name);
-  }
-  std::vector<std::string> names;
-  for (auto& [number, name] : segments) names.push_back(std::move(name));
-  return names;
-}
-
-/// A segment and the checksum of its bytes.
-struct Fetched {
-  LogSegment segment;
-  std::string sha256;
-};
-
-absl::StatusOr<Fetched> Fetch(BlobStore& blobs, const std::string& name) {
-  const auto bytes = blobs.Get(name, kMaxSegmentBytes);
-  if (absl::IsNotFound(bytes.status()))
-    return absl::DataLossError(fmt::format("{}: a segment of the log is missing", name));
-  if (!bytes.ok()) return bytes.status();
-  auto segment = DecodeSegment(*bytes, name);
-  if (!segment.ok()) return segment.status();
-  return Fetched{*std::move(segment), Hex(Sha256Of(*bytes))};
-}
 
 /// One run of ReplayLog.
 class LogReplay {
@@ -67,31 +25,16 @@ class LogReplay {
   LogReplay(BlobStore& blobs, uint64_t began_ms, uint64_t at_ms, WriteReplay& replay, Replayed& replayed)
       : blobs_(blobs), began_ms_(began_ms), at_ms_(at_ms), replay_(replay), replayed_(replayed) {}
 
-  /// Returns the place of the first segment that does not end before the store's last change. Those that end
-  /// with it may have a schema that is newer than the backup's, without a write.
-  absl::StatusOr<size_t> FindFirst(const std::vector<std::string>& names) const {
-    size_t low = 0;
-    size_t high = names.size();
-    while (low < high) {
-      const size_t middle = low + (high - low) / 2;
-      const auto fetched = Fetch(blobs_, names[middle]);
-      if (!fetched.ok()) return fetched.status();
-      if (fetched->segment.last < replay_.Last()) {
-        low = middle + 1;
-      } else {
-        high = middle;
-      }
-    }
-    return low;
-  }
-
   absl::Status Run(const std::vector<std::string>& names) {
-    auto first = FindFirst(names);
+    // Those that end with the store's last change may have a schema that is newer than the backup's, without
+    // a write.
+    const auto first = FindFirstSegment(blobs_, names, replay_.Last());
     if (!first.ok()) return first.status();
+    if (auto status = AdoptSchema(names, *first); !status.ok()) return status;
     std::string previous;
     replayed_.at_end = true;
     for (size_t i = *first; i < names.size(); ++i) {
-      const auto fetched = Fetch(blobs_, names[i]);
+      const auto fetched = FetchSegment(blobs_, names[i]);
       if (!fetched.ok()) return fetched.status();
       const LogSegment& segment = fetched->segment;
       if (i > *first && segment.previous != previous) {
@@ -99,8 +42,7 @@ class LogReplay {
             fmt::format("{}: a segment before it is missing, or is another one", names[i]));
       }
       previous = fetched->sha256;
-      // The backup has all of it, and may have a newer schema.
-      if (segment.marks.back().at_ms < began_ms_) continue;
+      if (IsInBackup(segment)) continue;
       if (segment.after > replay_.Last()) {
         return absl::DataLossError(fmt::format("{}: what the log has before it is missing", names[i]));
       }
@@ -116,10 +58,43 @@ class LogReplay {
     return absl::OkStatus();
   }
 
-  /// The schema of the last segment that was carried out to its end; null: it is still that of the backup.
+  /// The schema that the store has at the end; null: it is still that of the backup.
   const LogSchema* schema() const { return schema_.families.empty() ? nullptr : &schema_; }
 
  private:
+  /// Whether the backup has all of a segment. It may have a newer schema, too.
+  bool IsInBackup(const LogSegment& segment) const { return segment.marks.back().at_ms < began_ms_; }
+  bool IsWhole(const LogSegment& segment) const { return segment.marks.back().at_ms <= at_ms_; }
+
+  /// Gives the store the families that it has at the end, before any write. Those of the segment that a write
+  /// is in may lack the write's own, or have one whose name is later that of another.
+  ///
+  /// first  the place of the first segment that is carried out.
+  absl::Status AdoptSchema(const std::vector<std::string>& names, size_t first) {
+    // The first segment that is not carried out to its end; times ascend in a chain.
+    size_t end = names.size();
+    for (size_t low = first; low < end;) {
+      const size_t middle = low + (end - low) / 2;
+      const auto fetched = FetchSegment(blobs_, names[middle]);
+      if (!fetched.ok() && !absl::IsDataLoss(fetched.status())) return fetched.status();
+      // A damaged one is taken for a later one: if it is not, Run finds it.
+      if (fetched.ok() && IsWhole(fetched->segment)) {
+        low = middle + 1;
+      } else {
+        end = middle;
+      }
+    }
+    for (; end > first; --end) {
+      auto fetched = FetchSegment(blobs_, names[end - 1]);
+      if (!fetched.ok()) return fetched.status();
+      if (IsInBackup(fetched->segment)) break;
+      if (fetched->segment.schema_is_later) continue;
+      schema_ = std::move(fetched->segment.schema);
+      return replay_.Adopt(schema_);
+    }
+    return absl::OkStatus();
+  }
+
   absl::Status Apply(const LogSegment& segment, bool& is_cut) {
     const auto behind = std::find_if(segment.marks.begin(), segment.marks.end(),
                                      [this](const LogMark& mark) { return mark.at_ms > at_ms_; });
@@ -131,12 +106,6 @@ class LogReplay {
     const auto begin = std::find_if_not(segment.writes.begin(), segment.writes.end(), is_there);
     const auto end = std::find_if(begin, segment.writes.end(),
                                   [&](const LoggedWrite& write) { return write.last() > limit; });
-    // The schema is that of the segment's end: a dataset that was dropped after that time must stay, with
-    // what was written to it until then.
-    if (!is_cut) {
-      if (auto status = replay_.Adopt(segment.schema); !status.ok()) return status;
-      schema_ = segment.schema;
-    }
     if (auto status = replay_.Apply({begin, end}); !status.ok()) return status;
     replayed_.writes += static_cast<uint64_t>(end - begin);
     // The last mark may be of a write that is in the next segment only.
@@ -174,14 +143,24 @@ absl::Status WriteFiles(const Manifest& base, const fs::path& folder, const LogS
 
 }  // namespace
 
-absl::StatusOr<Manifest> BackupBefore(BlobStore& blobs, uint64_t at_ms) {
+absl::StatusOr<BackupBefore> FindBackupBefore(BlobStore& blobs, uint64_t at_ms) {
   const auto list = ListBackups(blobs);
   if (!list.ok()) return list.status();
+  absl::Status problem;
   for (auto id = list->live.rbegin(); id != list->live.rend(); ++id) {
     auto manifest = ReadManifest(blobs, *id);
-    if (absl::IsNotFound(manifest.status())) continue;  // pruned meanwhile
-    if (!manifest.ok() || manifest->finished_ms <= at_ms) return manifest;
+    const absl::Status& read = manifest.status();
+    if (absl::IsNotFound(read)) continue;  // pruned meanwhile
+    // One that cannot be read keeps nobody from an older one.
+    if (absl::IsDataLoss(read) || absl::IsFailedPrecondition(read)) {
+      if (problem.ok()) problem = read;
+      continue;
+    }
+    if (!manifest.ok()) return read;
+    if (manifest->finished_ms <= at_ms)
+      return BackupBefore{*std::move(manifest), std::string(problem.message())};
   }
+  if (!problem.ok()) return problem;
   return absl::NotFoundError(
       fmt::format("there is no backup in {} that was finished by then; kv backup list shows "
                   "those that there are",
@@ -191,7 +170,7 @@ absl::StatusOr<Manifest> BackupBefore(BlobStore& blobs, uint64_t at_ms) {
 absl::StatusOr<Replayed> ReplayLog(const Manifest& base, BlobStore& blobs, uint64_t at_ms,
                                    const fs::path& folder, const ReplayOpener& open) {
   Replayed replayed{.as_of_ms = base.began_ms, .at_end = true};
-  const auto names = ChainOf(blobs, base.id);
+  const auto names = ListLogChain(blobs, base.id);
   if (!names.ok()) return names.status();
   if (names->empty()) return replayed;
   const auto replay = open(folder);

@@ -15,9 +15,16 @@
 /// (log_shipper.h).
 namespace kvstore::backup {
 
-/// Returns the newest backup that was finished by a time, in ms since 1970. NOT_FOUND, with what there is, if
-/// there is none.
-absl::StatusOr<Manifest> BackupBefore(BlobStore& blobs, uint64_t at_ms);
+/// The newest backup that can be read and was finished by a time.
+struct BackupBefore {
+  Manifest manifest;
+  /// What is wrong with the newest of those behind it, which cannot be read; empty if nothing is.
+  std::string problem;
+};
+
+/// Returns the newest backup that can be read and was finished by a time, in ms since 1970. If there is none,
+/// the error of the newest one that cannot be read, or else NOT_FOUND.
+absl::StatusOr<BackupBefore> FindBackupBefore(BlobStore& blobs, uint64_t at_ms);
 
 /// What a replay has done.
 struct Replayed {

@@ -129,17 +129,18 @@ std::string EncodeSegment(const LogSegment& segment) {
   for (const auto& [id, name] : segment.schema.families) families[std::to_string(id)] = BytesToJson(name);
   Json files = Json::object();
   for (const auto& [path, text] : segment.schema.files) files[path] = BytesToJson(text);
-  const Json head = {{"format", kFormat},
-                     {"chain", segment.chain},
-                     {"number", segment.number},
-                     {"previous", segment.previous},
-                     {"after", segment.after},
-                     {"last", segment.last},
-                     {"marks", MarksToJson(segment.marks)},
-                     {"families", std::move(families)},
-                     {"files", std::move(files)},
-                     {"bytes", body.size()},
-                     {"sha256", Hex(Sha256Of(body))}};
+  Json head = {{"format", kFormat},
+               {"chain", segment.chain},
+               {"number", segment.number},
+               {"previous", segment.previous},
+               {"after", segment.after},
+               {"last", segment.last},
+               {"marks", MarksToJson(segment.marks)},
+               {"families", std::move(families)},
+               {"files", std::move(files)},
+               {"bytes", body.size()},
+               {"sha256", Hex(Sha256Of(body))}};
+  if (segment.schema_is_later) head["schema_is_later"] = true;
   return WithChecksumLine(TextOf(head)) + Pack(body);
 }
 
@@ -165,6 +166,7 @@ absl::StatusOr<LogSegment> DecodeSegment(std::string_view bytes, std::string_vie
                      .last = fields.Uint("last", 0, UINT64_MAX),
                      .marks = {},
                      .schema = {},
+                     .schema_is_later = fields.OptionalBool("schema_is_later").value_or(false),
                      .writes = {}};
   if (SegmentBlob(segment.chain, segment.number) != blob) fields.Fail("chain", "is not that of its name");
   ReadMarks(fields, segment);

@@ -40,6 +40,9 @@ struct LogSegment {
   /// first segment, it says when the backup began. The last one may be behind `last`.
   std::vector<LogMark> marks;
   LogSchema schema;  ///< As it was behind the last write.
+  /// The schema is already that of a later segment, which was read when this one was sent. Behind the last
+  /// write that of an earlier segment held, or that of the backup. Readers of earlier versions ignore this.
+  bool schema_is_later = false;
   std::vector<LoggedWrite> writes;
 };
 

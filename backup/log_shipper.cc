@@ -97,11 +97,10 @@ absl::Status LogShipper::Round(bool is_last) {
     if (auto status = BeginChain(); !status.ok()) return status;
   }
   Mark();
-  const auto schema = log_->Schema();
-  if (!schema.ok()) return schema.status();
+  if (auto status = NoteSchema(); !status.ok()) return status;
   // Datasets that come and go are told at once: a restore has those of the end of a segment.
   const bool is_due =
-      *schema != chain_->schema || Clock::now() - shipped_at_ >= std::chrono::milliseconds(options_.ship_ms);
+      !chain_->schemas.empty() || Clock::now() - shipped_at_ >= std::chrono::milliseconds(options_.ship_ms);
   if (!is_due && !is_last) return absl::OkStatus();
   absl::Status shipped = Ship();
   if (absl::IsOutOfRange(shipped) || absl::IsAlreadyExists(shipped)) {
@@ -135,9 +134,10 @@ void LogShipper::Mark() {
   // The clock may be set back.
   const uint64_t now = std::max(WallClockMs(), chain_->marks.back().at_ms);
   std::vector<LogMark>& marks = chain_->marks;
+  const bool is_noted = !chain_->schemas.empty() && chain_->schemas.back().mark == marks.back();
   // While nothing is written there are two marks: since when the last change is there, and until when there
-  // was no other one.
-  if (marks.size() > 1 && last == marks.back().last && last == marks[marks.size() - 2].last) {
+  // was no other one. Beside them, each schema keeps its own.
+  if (!is_noted && marks.size() > 1 && last == marks.back().last && last == marks[marks.size() - 2].last) {
     marks.back().at_ms = now;
   } else {
     marks.push_back({now, std::max(last, marks.back().last)});
@@ -145,66 +145,110 @@ void LogShipper::Mark() {
   Reached("log-mark");
 }
 
-absl::Status LogShipper::Ship() {
+absl::Status LogShipper::NoteSchema() {
   Chain& chain = *chain_;
-  for (;;) {
-    auto writes = log_->Read(chain.shipped, kSegmentBytes);
-    if (!writes.ok()) return writes.status();
-    // What came behind the last mark is of a time that nothing tells yet.
-    while (!writes->empty() && writes->back().last() > chain.marks.back().last) writes->pop_back();
-    auto schema = log_->Schema();
-    if (!schema.ok()) return schema.status();
-    const bool is_behind = chain.marks.back().last > chain.shipped;
-    if (writes->empty() && is_behind && Clock::now() - chain.progressed > kUnreadable) {
-      return absl::OutOfRangeError(
-          fmt::format("the change {} cannot be read from the log", chain.shipped + 1));
-    }
-    if (!writes->empty() || *schema != chain.schema) {
-      LogSegment segment{.chain = chain.id,
-                         .number = chain.number,
-                         .previous = chain.previous,
-                         .after = chain.shipped,
-                         .last = writes->empty() ? chain.shipped : writes->back().last(),
-                         .marks = {},
-                         .schema = *std::move(schema),
-                         .writes = *std::move(writes)};
-      // With the first mark behind the last write, by which it is known when the writes before it were
-      // written.
-      const auto beyond = std::find_if(chain.marks.begin(), chain.marks.end(),
-                                       [&](const LogMark& mark) { return mark.last > segment.last; });
-      segment.marks.assign(chain.marks.begin(), beyond == chain.marks.end() ? beyond : beyond + 1);
-      if (auto status = Put(segment); !status.ok()) return status;
-      chain.marks.erase(chain.marks.begin(), beyond - 1);
-      chain.shipped = segment.last;
-      chain.schema = std::move(segment.schema);
-      chain.progressed = Clock::now();
-      if (chain.shipped < chain.marks.back().last) continue;
-    } else if (is_behind) {
-      return absl::OkStatus();  // the last writes are not in the file yet
-    } else {
-      chain.progressed = Clock::now();
-    }
-    shipped_at_ = Clock::now();
-    const MutexLock lock(mutex_);
-    figures_.shipped_until_ms = std::max(figures_.shipped_until_ms, chain.marks.back().at_ms);
-    figures_.last_error = absl::OkStatus();
-    return absl::OkStatus();
+  auto schema = log_->Schema();
+  if (!schema.ok()) return schema.status();
+  // It is read behind the mark: a dataset that comes or goes in between counts as if it had before the mark.
+  if (*schema != (chain.schemas.empty() ? chain.schema : chain.schemas.back().schema)) {
+    chain.schemas.push_back({chain.marks.back(), *std::move(schema)});
   }
+  return absl::OkStatus();
 }
 
-absl::Status LogShipper::Put(const LogSegment& segment) {
-  const std::string bytes = EncodeSegment(segment);
+absl::Status LogShipper::Ship() {
+  Chain& chain = *chain_;
+  while (chain.shipped < chain.marks.back().last || !chain.schemas.empty()) {
+    // A segment whose put has failed may be there all the same, so it is put again with the same bytes: what
+    // is found in its place then is this segment, or is not ours.
+    if (!chain.unsent) {
+      if (auto status = MakeSegment(); !status.ok()) return status;
+    }
+    if (!chain.unsent) return absl::OkStatus();
+    if (auto status = PutSegment(); !status.ok()) return status;
+  }
+  chain.progressed = shipped_at_ = Clock::now();
+  const MutexLock lock(mutex_);
+  figures_.shipped_until_ms = std::max(figures_.shipped_until_ms, chain.marks.back().at_ms);
+  figures_.last_error = absl::OkStatus();
+  return absl::OkStatus();
+}
+
+absl::Status LogShipper::MakeSegment() {
+  Chain& chain = *chain_;
+  // What came behind the last mark is of a time that nothing tells yet. A segment ends with the mark of a
+  // schema, so that a restore has each schema from its own time on.
+  const LogMark until = chain.schemas.empty() ? chain.marks.back() : chain.schemas.front().mark;
+  auto writes = log_->Read(chain.shipped, kSegmentBytes);
+  if (!writes.ok()) return writes.status();
+  while (!writes->empty() && writes->back().last() > until.last) writes->pop_back();
+  if (writes->empty() && chain.shipped < until.last) {
+    if (Clock::now() - chain.progressed <= kUnreadable) return absl::OkStatus();  // not in the file yet
+    return absl::OutOfRangeError(fmt::format("the change {} cannot be read from the log", chain.shipped + 1));
+  }
+  LogSegment segment{.chain = chain.id,
+                     .number = chain.number,
+                     .previous = chain.previous,
+                     .after = chain.shipped,
+                     .last = writes->empty() ? chain.shipped : writes->back().last(),
+                     .marks = {},
+                     .schema = chain.schemas.empty() ? chain.schema : chain.schemas.front().schema,
+                     .schema_is_later = false,
+                     .writes = *std::move(writes)};
+  const bool is_until = segment.last == until.last;
+  segment.schema_is_later = !chain.schemas.empty() && !is_until;
+  // Up to the mark with which it ends, or else with the first one behind the last write, by which it is known
+  // when the writes before it were written.
+  auto end = std::find_if(chain.marks.begin(), chain.marks.end(), [&](const LogMark& mark) {
+    return mark.last > segment.last || (is_until && mark.at_ms > until.at_ms);
+  });
+  if (!is_until) ++end;
+  segment.marks.assign(chain.marks.begin(), end);
+  std::string bytes = EncodeSegment(segment);
+  segment.writes.clear();
+  chain.unsent = Unsent{.segment = std::move(segment),
+                        .bytes = std::move(bytes),
+                        .tells_schema = is_until && !chain.schemas.empty()};
+  return absl::OkStatus();
+}
+
+absl::Status LogShipper::PutSegment() {
+  Chain& chain = *chain_;
+  const LogSegment& segment = chain.unsent->segment;
+  const std::string& bytes = chain.unsent->bytes;
+  const std::string blob = SegmentBlob(segment.chain, segment.number);
   const CallScope scope(
       CallLimits{.deadline = std::min(CallScope::Current().deadline.value_or(Clock::time_point::max()),
                                       Clock::now() + kMaxPut)});
   Reached("log-segment");
-  const auto put = blobs_->Put(SegmentBlob(segment.chain, segment.number), bytes, PutMode::kIfAbsent);
-  if (!put.ok()) return put.status();
-  chain_->previous = Hex(Sha256Of(bytes));
-  ++chain_->number;
-  const MutexLock lock(mutex_);
-  ++figures_.segments;
-  figures_.sent_bytes += bytes.size();
+  absl::Status put = blobs_->Put(blob, bytes, PutMode::kIfAbsent).status();
+  if (absl::IsAlreadyExists(put)) {
+    const auto there = blobs_->Get(blob, kBlobPieceBytes);
+    if (!there.ok()) return there.status();
+    // The answer to an earlier attempt was lost on the way.
+    if (*there == bytes) put = absl::OkStatus();
+  }
+  if (!put.ok()) return put;
+  // The next segment begins with the last mark that is not behind the end of this one.
+  const LogMark mark = *std::find_if(segment.marks.rbegin(), segment.marks.rend(),
+                                     [&](const LogMark& each) { return each.last <= segment.last; });
+  std::erase_if(chain.marks,
+                [&](const LogMark& each) { return each.at_ms <= mark.at_ms && each.last <= mark.last; });
+  chain.marks.insert(chain.marks.begin(), mark);
+  if (chain.unsent->tells_schema) {
+    chain.schema = std::move(chain.schemas.front().schema);
+    chain.schemas.pop_front();
+  }
+  chain.previous = Hex(Sha256Of(bytes));
+  ++chain.number;
+  chain.shipped = segment.last;
+  chain.progressed = Clock::now();
+  {
+    const MutexLock lock(mutex_);
+    ++figures_.segments;
+    figures_.sent_bytes += bytes.size();
+  }
+  chain.unsent.reset();
   return absl::OkStatus();
 }
 

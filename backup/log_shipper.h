@@ -4,6 +4,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -67,14 +68,27 @@ class LogShipper {
  private:
   using Clock = std::chrono::steady_clock;
 
+  /// A schema that holds from a mark on, behind which it was read.
+  struct NewSchema {
+    LogMark mark;
+    LogSchema schema;
+  };
+  /// A segment that is to be put. Its writes are in its bytes alone.
+  struct Unsent {
+    LogSegment segment;
+    std::string bytes;
+    bool tells_schema = false;  // the first one of Chain::schemas
+  };
   /// The chain that is being sent. Used by the thread alone.
   struct Chain {
     std::string id;
-    uint64_t number = 1;         // of the next segment
-    std::string previous;        // the checksum of the last one
-    uint64_t shipped = 0;        // the last change that was sent
-    LogSchema schema;            // that was sent last
-    std::vector<LogMark> marks;  // the first one was sent
+    uint64_t number = 1;            // of the next segment
+    std::string previous;           // the checksum of the last one
+    uint64_t shipped = 0;           // the last change that was sent
+    LogSchema schema;               // that was sent last
+    std::deque<NewSchema> schemas;  // those that came since, in order
+    std::vector<LogMark> marks;     // the first one was sent
+    std::optional<Unsent> unsent;   // may be there all the same, if a put has failed
     Clock::time_point progressed;
   };
 
@@ -84,8 +98,13 @@ class LogShipper {
   absl::Status BeginChain();
   /// Sends what there is, in as many segments as it takes.
   absl::Status Ship();
-  absl::Status Put(const LogSegment& segment);
+  /// Makes the next segment, Chain::unsent; none if there is nothing that can be sent yet.
+  absl::Status MakeSegment();
+  /// Puts Chain::unsent. ALREADY_EXISTS if another process has put another segment in its place.
+  absl::Status PutSegment();
   void Mark();
+  /// Notes the schema if it is not the one that was noted last.
+  absl::Status NoteSchema();
   void Failed(const absl::Status& status);
   void Say(bool is_problem, const std::string& line) const {
     if (options_.log) options_.log(is_problem, line);

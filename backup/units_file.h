@@ -24,6 +24,12 @@ inline constexpr size_t kFrameBytes = size_t{1} << 20;
 /// The most bytes of units in a frame: RESOURCE_EXHAUSTED for a unit that has more.
 inline constexpr size_t kMaxFrameBytes = size_t{1} << 30;
 
+/// A file ends behind the unit with which it has so many bytes of units.
+inline constexpr size_t kMostFileBytes = size_t{32} << 20;
+/// No file has more bytes, even if its last unit is as large as a frame can be and nothing can be compressed:
+/// what frames and zstd add to the units is less than kMostFileBytes.
+inline constexpr uint64_t kMaxUnitsFileBytes = uint64_t{kMaxFrameBytes} + 2 * kMostFileBytes;
+
 /// Makes such a file. Externally synchronised.
 class UnitsWriter {
  public:

@@ -321,10 +321,15 @@ class FolderStore final : public BlobStore {
 };
 
 absl::StatusOr<Descriptor> MakeFolder(int above, const std::string& name, const fs::path& path, int flags) {
-  if (::mkdirat(above, name.c_str(), 0700) != 0 && errno != EEXIST)
-    return BlobFileError(path, "create", errno);
+  const bool is_new = ::mkdirat(above, name.c_str(), 0700) == 0;
+  if (!is_new && errno != EEXIST) return BlobFileError(path, "create", errno);
   Descriptor folder(::openat(above, name.c_str(), flags));
   if (!folder.is_open()) return BlobFileError(path, "open", errno);
+  if (!is_new) return folder;
+  // A crash of the machine could take the new folder away, and with it the blobs whose puts have returned OK.
+  const Descriptor parent(::openat(folder.get(), "..", kOpenFolder));
+  if (!parent.is_open()) return BlobFileError(path.parent_path(), "open", errno);
+  if (::fsync(parent.get()) != 0) return BlobFileError(path.parent_path(), "sync", errno);
   return folder;
 }
 

@@ -11,6 +11,7 @@
 #include "backup/create.h"
 #include "backup/layout.h"
 #include "backup/list.h"
+#include "backup/log_verify.h"
 #include "backup/prune.h"
 #include "backup/verify.h"
 #include "cli/backup_place.h"
@@ -257,7 +258,7 @@ void AddVerify(CLI::App& group, Globals& globals) {
       ->excludes(only_list);
   verify->footer(
       R"(Without --quick or --deep, the objects must be there with their sizes, and the files that say what is in the store
-are read and decoded.
+are read and decoded. Of the log that follows a backup of a store, no segment may be missing; --deep reads it, too.
 
 Example:
   kv backup verify --from s3://backups/events --deep
@@ -276,6 +277,7 @@ Exit codes: 0 the backup is whole, as far as was looked; 1 it is not, or it coul
       auto result = backup::VerifyBackup(manifest, *blobs, depth, ShowBytes(bar));
       CheckBackup(result.status(), "verify", manifest.id);
       verified = *std::move(result);
+      OrFail(backup::VerifyLogChain(manifest, *blobs, depth, verified));
       if (*deep && manifest.server) VerifyLog(*blobs, manifest, verified);
     }
     const bool is_whole = verified.problems.empty();

@@ -138,11 +138,17 @@ FoundNodes NewestNodes(const BackupSource& source, const Globals& globals) {
     if (found.at_ms > newest.at_ms) newest = std::move(found);
   }
   const auto blobs = OpenBackups(globals, source.from, "--from", "", MissingFolder::kRefuse);
-  const auto manifest = backup::BackupBefore(*blobs, UINT64_MAX);
-  if (!absl::IsNotFound(manifest.status()) && OrFail(manifest).finished_ms > newest.at_ms &&
-      manifest->Find(kSharedNodesFile) != nullptr) {
-    newest = {manifest->finished_ms, "backup " + manifest->id,
-              OrFail(fleet_backup::ReadNodesFile(*manifest, *blobs))};
+  const auto found = backup::FindBackupBefore(*blobs, UINT64_MAX);
+  if (!absl::IsNotFound(found.status())) {
+    const backup::BackupBefore store = OrFail(found);
+    if (!store.problem.empty()) {
+      PrintErr("a newer backup of the store cannot be read: {}\n", store.problem);
+    }
+    const backup::Manifest& manifest = store.manifest;
+    if (manifest.finished_ms > newest.at_ms && manifest.Find(kSharedNodesFile) != nullptr) {
+      newest = {manifest.finished_ms, "backup " + manifest.id,
+                OrFail(fleet_backup::ReadNodesFile(manifest, *blobs))};
+    }
   }
   if (!newest.text.empty()) return newest;
   throw Failure{

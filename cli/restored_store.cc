@@ -10,6 +10,7 @@
 #include "assembly/open_router.h"
 #include "backup/restore.h"
 #include "cli/backup_place.h"
+#include "cli/escape.h"
 #include "cli/progress.h"
 #include "cli/table.h"
 
@@ -35,8 +36,14 @@ OpenOptions OptionsOfRestored(const Globals& globals, const std::filesystem::pat
 }  // namespace
 
 backup::Manifest ChooseBackup(BackupSource& source, BlobStore& blobs, uint64_t at_ms) {
-  backup::Manifest manifest =
-      at_ms != 0 && source.id.empty() ? OrFail(backup::BackupBefore(blobs, at_ms)) : source.Read(blobs);
+  if (at_ms != 0 && source.id.empty()) {
+    backup::BackupBefore found = OrFail(backup::FindBackupBefore(blobs, at_ms));
+    if (!found.problem.empty()) {
+      PrintErr("a newer backup cannot be read, so an older one is restored: {}\n", found.problem);
+    }
+    return std::move(found.manifest);
+  }
+  backup::Manifest manifest = source.Read(blobs);
   if (at_ms != 0 && manifest.finished_ms > at_ms) {
     throw Failure{absl::InvalidArgumentError(
         fmt::format("at: the backup {} was finished later, at {}; name an older one, or none", manifest.id,

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "backup/list.h"
+#include "backup/log_verify.h"
 #include "backup/verify.h"
 #include "blobstore/open_blob_store.h"
 #include "cli/backup_place.h"
@@ -99,9 +100,10 @@ absl::StatusOr<Backups::Verified> ServedBackups::Verify(const std::string& datas
   }
   const auto manifest = backup::ReadManifest(**blobs, id);
   if (!manifest.ok()) return manifest.status();
-  auto found = backup::VerifyBackup(
-      *manifest, **blobs, deep ? backup::VerifyDepth::kBytes : backup::VerifyDepth::kSchema, progress);
+  const auto depth = deep ? backup::VerifyDepth::kBytes : backup::VerifyDepth::kSchema;
+  auto found = backup::VerifyBackup(*manifest, **blobs, depth, progress);
   if (!found.ok()) return found.status();
+  if (auto status = backup::VerifyLogChain(*manifest, **blobs, depth, *found); !status.ok()) return status;
   return Verified{.id = std::move(id),
                   .objects = found->objects,
                   .read_bytes = found->read_bytes,

@@ -63,16 +63,23 @@ class Run {
     for (size_t i = 0; i < std::max<size_t>(options_.lanes, 1); ++i) {
       lanes_.push_back(std::make_unique<Lane>(common, NewMaker(), i));
     }
-    auto done = WriteAll();
-    if (done.ok()) done = PutManifest();
-    if (done.ok()) return manifest_;
-    CleanUp();
-    if (!absl::IsAlreadyExists(done) || options_.token.empty()) return done;
+    if (auto written = WriteAll(); !written.ok()) {
+      CleanUp();
+      return written;
+    }
+    const absl::Status put = PutManifest();
+    if (put.ok()) return manifest_;
+    // After any other error the manifest may be there, or may still land, so its files must stay. Where it
+    // never lands, nobody reads them.
+    if (!absl::IsAlreadyExists(put)) return put;
+    auto there = ReadManifest(blobs_, manifest_.id);
+    if (!there.ok()) return there;
+    // The answer to an earlier attempt of this very put was lost on the way.
+    if (there->data == manifest_.data) return there;
     // Another call with this token was faster.
-    auto theirs = ReadManifest(blobs_, options_.token);
-    if (!theirs.ok()) return theirs;
-    if (auto same = CheckSame(*theirs, manifest_.request); !same.ok()) return same;
-    return theirs;
+    CleanUp();
+    if (auto same = CheckSame(*there, manifest_.request); !same.ok()) return same;
+    return there;
   }
 
  private:

@@ -13,33 +13,24 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "backup/fetched_object.h"
 #include "backup/parallel.h"
 #include "backup/progress_counter.h"
 #include "base/fail_point.h"
 #include "blobstore/descriptor.h"
 #include "catalog/shared_nodes.h"
+#include "fleet_backup/piece_cutter.h"
 #include "fleet_backup/piece_sender.h"
 #include "shardops/program.h"
 
 namespace kvstore::fleet_backup {
 namespace {
 
-absl::StatusOr<std::string> FetchObject(BlobStore& blobs, const backup::BackedUpFile& file) {
-  std::string bytes(file.size, '\0');
-  const auto copy = [&](uint64_t offset, std::string_view piece) -> absl::Status {
-    if (offset + piece.size() > bytes.size()) return absl::DataLossError("it is longer than it was");
-    piece.copy(bytes.data() + offset, piece.size());
-    return absl::OkStatus();
-  };
-  const absl::Status read = blobs.Read(file.blob, {.size = file.size, .checksum = file.checksum}, copy);
-  if (read.ok()) return bytes;
-  if (absl::IsNotFound(read)) return absl::DataLossError(fmt::format("{}: it is missing", file.blob));
-  if (!absl::IsDataLoss(read)) return read;
-  return absl::DataLossError(fmt::format("{}: {}", file.blob, std::string(read.message())));
-}
+/// No packed piece has more bytes: what does not compress becomes a little larger.
+constexpr uint64_t kMaxPackedBytes = 2 * PieceCutter::kMostBytes;
 
 absl::StatusOr<std::string> FetchPiece(BlobStore& blobs, const backup::BackedUpFile& file) {
-  const auto packed = FetchObject(blobs, file);
+  const auto packed = backup::FetchObject(blobs, file, kMaxPackedBytes);
   if (!packed.ok()) return packed;
   auto piece = UnpackPiece(*packed);
   if (piece.ok()) return piece;
@@ -124,7 +115,7 @@ absl::Status ExtractStream(const backup::Manifest& manifest, BlobStore& blobs,
 
 absl::StatusOr<std::string> ReadNodesFile(const backup::Manifest& manifest, BlobStore& blobs) {
   const backup::BackedUpFile* const file = manifest.Find(kSharedNodesFile);
-  if (file != nullptr) return FetchObject(blobs, *file);
+  if (file != nullptr) return backup::FetchObject(blobs, *file, kBlobPieceBytes);
   return absl::FailedPreconditionError(
       fmt::format("backup: {} has no {}: it is not one of a store whose catalog is in ZooKeeper", manifest.id,
                   kSharedNodesFile));

@@ -173,6 +173,17 @@ TEST_F(DatasetBackup, ARestoreThatFailsLeavesNothing) {
   EXPECT_EQ(router_->GetRow("rows", "another", {})->items.size(), 1u);
 }
 
+TEST_F(DatasetBackup, ASizeThatNoFileHasIsRefusedBeforeMemoryIsTakenForIt) {
+  Put("r", "x", "v", 1);
+  Manifest made = MustBackUp("rows");
+  ASSERT_EQ(made.files.size(), 1u);
+  // What a manifest may say of any file.
+  made.files[0].size = kMaxBlobBytes;
+  ASSERT_OK(backup::DecodeManifest(backup::EncodeManifest(made), made.id));
+  EXPECT_THAT(RestoreAs(*router_, made, *blobs_, "copy", "rocksdb"),
+              FailsWith(StatusCode::kDataLoss, "the manifest is damaged"));
+}
+
 TEST_F(DatasetBackup, NobodyFindsADatasetThatIsNotComplete) {
   PutMany(100, 100);
   const Manifest made = MustBackUp("rows");

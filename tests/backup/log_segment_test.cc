@@ -26,6 +26,7 @@ LogSegment Example() {
           .last = 14,
           .marks = {{1000, 10}, {2000, 11}, {3000, 14}},
           .schema = {.families = {{0, "default"}, {7, "events"}}, .files = {{"catalog.json", "{}\n"}}},
+          .schema_is_later = false,
           .writes = {{11, 1, "one"}, {12, 3, std::string("\0\xff", 2)}}};
 }
 
@@ -40,6 +41,17 @@ TEST(LogSegment, WhatWasEncodedIsDecoded) {
   EXPECT_EQ(read.marks, segment.marks);
   EXPECT_EQ(read.schema, segment.schema);
   EXPECT_EQ(read.writes, segment.writes);
+  EXPECT_FALSE(read.schema_is_later);
+}
+
+TEST(LogSegment, ASchemaOfALaterSegmentIsToldApart) {
+  LogSegment segment = Example();
+  segment.schema_is_later = true;
+  const std::string encoded = EncodeSegment(segment);
+  EXPECT_NE(encoded.find(R"("schema_is_later":true)"), std::string::npos);
+  ASSERT_OK_AND_ASSIGN(const LogSegment read, DecodeSegment(encoded, kBlob));
+  EXPECT_TRUE(read.schema_is_later);
+  EXPECT_EQ(read.schema, segment.schema);
 }
 
 // Segments that were sent by any version must be replayed by all later ones, so this text never changes.

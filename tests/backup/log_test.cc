@@ -1,32 +1,19 @@
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <filesystem>
-#include <memory>
 #include <set>
 #include <string>
-#include <thread>
+#include <string_view>
+#include <utility>
 #include <vector>
 
-#include "assembly/backend_type.h"
-#include "assembly/built_in_types.h"
-#include "assembly/open_router.h"
-#include "backup/create.h"
 #include "backup/layout.h"
 #include "backup/list.h"
-#include "backup/log_restore.h"
 #include "backup/log_segment.h"
-#include "backup/log_shipper.h"
 #include "backup/prune.h"
-#include "backup/restore.h"
-#include "base/clock.h"
-#include "base/fail_point.h"
 #include "base/shift_clock.h"
-#include "blobstore/open_blob_store.h"
-#include "tests/support/eventually.h"
-#include "tests/support/status_matchers.h"
-#include "tests/support/temp_dir.h"
+#include "tests/backup/log_fixture.h"
 
 /// The log of a real store, sent behind its backups, and stores that are restored as of a time.
 namespace kvstore {
@@ -34,91 +21,11 @@ namespace {
 
 namespace fs = std::filesystem;
 using absl::StatusCode;
-using backup::LogShipper;
 using backup::Manifest;
 using backup::Replayed;
+using testing::BackupLog;
 using testing::Eventually;
 using testing::FailsWith;
-
-class BackupLog : public ::testing::Test {
- protected:
-  void SetUp() override {
-    blobs_ = Open();
-    router_ = *OpenRouter({.data = dir_ / "store", .keep_logs = true});
-    ASSERT_OK(router_->CreateDataset({.name = "rows"}));
-  }
-  void TearDown() override {
-    shipper_.reset();
-    SetFailPointHook(nullptr);
-  }
-
-  std::unique_ptr<BlobStore> Open() const { return *OpenBlobStore("file:" + (dir_ / "blobs").string()); }
-  Backend& engine() { return **router_->keeper().FindBackend(kRocksDb); }
-  absl::StatusOr<Manifest> MakeBackup(BlobStore& blobs) {
-    return backup::CreateBackup([this] { return engine().MakeCheckpoint(); }, blobs);
-  }
-  /// Begins to send the log at short intervals.
-  void Ship(uint64_t ship_ms = 20) {
-    shipper_ = std::make_unique<LogShipper>(
-        BuiltInBackendTypes().Find(kRocksDb)->open_log(engine()), [this] { return Open(); },
-        [this](BlobStore& blobs) { return MakeBackup(blobs); },
-        backup::ShipperOptions{.ship_ms = ship_ms, .mark_ms = 5, .retry_ms = 20});
-    ASSERT_TRUE(Eventually([this] { return shipper_->figures().chains > 0; }));
-  }
-  /// Waits until all that was written before now was sent.
-  void AwaitShipped() {
-    const uint64_t now = WallClockMs();
-    ASSERT_TRUE(Eventually([&] { return shipper_->figures().shipped_until_ms > now; }))
-        << shipper_->figures().last_error;
-  }
-  /// Waits until a mark was made that begins now.
-  static void AwaitMark() {
-    std::atomic<int> marks{0};
-    SetFailPointHook([&](std::string_view point) {
-      if (point == "log-mark") ++marks;
-    });
-    EXPECT_TRUE(Eventually([&] { return marks >= 2; }));
-    SetFailPointHook(nullptr);
-  }
-  void Put(const std::string& row, const std::string& value) {
-    const CellWrite cell{"x", value, std::nullopt};
-    ASSERT_OK(router_->PutRow("rows", row, {&cell, 1}, {}));
-  }
-  /// Returns a time behind all writes so far, and before all that follow.
-  uint64_t Now() {
-    AwaitShipped();
-    const uint64_t now = shipper_->figures().shipped_until_ms;
-    EXPECT_TRUE(Eventually([&] { return WallClockMs() > now; }));
-    return now;
-  }
-  std::unique_ptr<Router> RestoreAt(uint64_t at_ms, Replayed& replayed) {
-    const fs::path folder = dir_ / ("restored-" + std::to_string(++restores_));
-    const auto base = backup::BackupBefore(*blobs_, at_ms);
-    EXPECT_OK(base);
-    if (!base.ok()) return nullptr;
-    EXPECT_OK(backup::RestoreBackup(*base, *blobs_, folder, nullptr, [&](const fs::path& restored) {
-      const auto done = backup::ReplayLog(*base, *blobs_, at_ms, restored,
-                                          BuiltInBackendTypes().Find(kRocksDb)->open_replay);
-      if (done.ok()) replayed = *done;
-      return done.status();
-    }));
-    auto router = OpenRouter({.data = folder, .create_if_missing = false});
-    EXPECT_OK(router);
-    return router.ok() ? *std::move(router) : nullptr;
-  }
-  /// The newest value of a row's column; "none" if there is none.
-  static std::string Get(Router& router, const std::string& row) {
-    const auto read = router.GetRow("rows", row, {});
-    if (!read.ok()) return std::string(read.status().message());
-    return read->items.empty() ? "none" : read->items[0].cells[0].value;
-  }
-
-  const testing::TempDir dir_;
-  std::unique_ptr<BlobStore> blobs_;
-  std::unique_ptr<Router> router_;
-  std::unique_ptr<LogShipper> shipper_;
-  int restores_ = 0;
-};
 
 TEST_F(BackupLog, AnyTimeIsRestored) {
   Put("before", "backup");
@@ -252,8 +159,8 @@ TEST_F(BackupLog, ALaterBackupOfTheSameRunIsFollowedByTheSameLog) {
   ASSERT_OK_AND_ASSIGN(const Manifest later, MakeBackup(*blobs_));
   Put("row", "second");
   const uint64_t at = Now();
-  ASSERT_OK_AND_ASSIGN(const Manifest base, backup::BackupBefore(*blobs_, at));
-  EXPECT_EQ(base.id, later.id);
+  ASSERT_OK_AND_ASSIGN(const auto base, backup::FindBackupBefore(*blobs_, at));
+  EXPECT_EQ(base.manifest.id, later.id);
   Replayed replayed;
   const auto restored = RestoreAt(at, replayed);
   ASSERT_TRUE(restored);
@@ -317,11 +224,12 @@ TEST_F(BackupLog, AMissingSegmentIsNoticed) {
   ASSERT_OK_AND_ASSIGN(const auto segments, backup::ListAll(*blobs_, backup::kLogPrefix));
   ASSERT_GE(segments.size(), 3u);
   ASSERT_OK(blobs_->Delete(segments[1].name));
-  const auto base = backup::BackupBefore(*blobs_, WallClockMs());
-  EXPECT_THAT(backup::RestoreBackup(*base, *blobs_, dir_ / "restored", nullptr,
+  ASSERT_OK_AND_ASSIGN(const auto found, backup::FindBackupBefore(*blobs_, WallClockMs()));
+  const Manifest& base = found.manifest;
+  EXPECT_THAT(backup::RestoreBackup(base, *blobs_, dir_ / "restored", nullptr,
                                     [&](const fs::path& folder) {
                                       return backup::ReplayLog(
-                                                 *base, *blobs_, WallClockMs(), folder,
+                                                 base, *blobs_, WallClockMs(), folder,
                                                  BuiltInBackendTypes().Find(kRocksDb)->open_replay)
                                           .status();
                                     }),

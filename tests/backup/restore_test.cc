@@ -8,7 +8,9 @@
 #include <fstream>
 #include <string>
 
+#include "backup/checked_line.h"
 #include "backup/layout.h"
+#include "backup/log_restore.h"
 #include "tests/backup/fake_store.h"
 #include "tests/support/faulty_blobs.h"
 
@@ -111,6 +113,30 @@ TEST_F(BackupRestore, LinksInTheFolderAreNotFollowed) {
   fs::create_symlink(dir_ / "elsewhere", dir_ / "restored/RESTORING");
   EXPECT_FALSE(RestoreBackup(made, *blobs_, dir_ / "restored").ok());
   EXPECT_FALSE(fs::exists(dir_ / "elsewhere"));
+}
+
+TEST_F(BackupRestore, ADamagedBackupKeepsNobodyFromAnOlderOne) {
+  const Manifest first = MustCreate();
+  const Manifest second = MustCreate();
+  const uint64_t now = second.finished_ms;
+  EXPECT_EQ(backup::FindBackupBefore(*blobs_, now)->manifest.id, second.id);
+  const std::string blob = backup::ManifestBlob(second.id);
+  // Of a newer version, and damaged.
+  for (const std::string& text :
+       {backup::WithChecksumLine(R"({"format":2,"kind":"embedded"})"), std::string("{")}) {
+    ASSERT_OK(blobs_->Put(blob, text, PutMode::kReplace));
+    ASSERT_OK_AND_ASSIGN(const auto found, backup::FindBackupBefore(*blobs_, now));
+    EXPECT_EQ(found.manifest.id, first.id);
+    EXPECT_THAT(found.problem, ::testing::HasSubstr(blob));
+  }
+  // A store of backups that cannot be reached is another matter.
+  FaultyBlobs failing(*blobs_, [&](std::string_view call, std::string_view name) {
+    return call == "get" && name == blob ? absl::UnavailableError("status 503") : absl::OkStatus();
+  });
+  EXPECT_THAT(backup::FindBackupBefore(failing, now), FailsWith(StatusCode::kUnavailable, "503"));
+  ASSERT_OK(blobs_->Put(backup::ManifestBlob(first.id), "{", PutMode::kReplace));
+  EXPECT_THAT(backup::FindBackupBefore(*blobs_, now), FailsWith(StatusCode::kDataLoss, blob));
+  EXPECT_THAT(backup::FindBackupBefore(*blobs_, 0), FailsWith(StatusCode::kDataLoss, blob));
 }
 
 }  // namespace

@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -13,6 +15,21 @@
 #include "tests/blobstore/blob_suite.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
+
+namespace {
+
+/// The inode whose flushes are counted, and how many there were.
+std::atomic<ino_t> watched{0};
+std::atomic<int> flushes{0};
+
+}  // namespace
+
+/// Takes the place of the C library's, so that a test sees which folders are flushed.
+extern "C" int fsync(int file) {
+  struct stat status {};
+  if (::fstat(file, &status) == 0 && status.st_ino == watched) ++flushes;
+  return static_cast<int>(::syscall(SYS_fsync, file));
+}
 
 namespace kvstore {
 namespace {
@@ -55,6 +72,20 @@ TEST(FolderStore, OnlyItsOwnerCanReadIt) {
   for (const char* file : {"new/a/b", "new/c"}) {
     EXPECT_EQ(Mode(dir / file), fs::perms::owner_read | fs::perms::owner_write) << file;
   }
+}
+
+TEST(FolderStore, ANewFolderIsDurable) {
+  const TempDir dir;
+  struct stat status {};
+  ASSERT_EQ(::stat(dir.path().c_str(), &status), 0);
+  watched = status.st_ino;
+  flushes = 0;
+  ASSERT_NE(MustOpen(dir / "new"), nullptr);
+  EXPECT_EQ(flushes, 1);
+  // What is there already costs nothing.
+  ASSERT_NE(MustOpen(dir / "new"), nullptr);
+  EXPECT_EQ(flushes, 1);
+  watched = 0;
 }
 
 TEST(FolderStore, LinksAreNotFollowed) {

@@ -168,6 +168,35 @@ TEST_F(KvBackup, ADamagedBackupIsNamedWithTheObject) {
   EXPECT_FALSE(fs::exists(dir_ / "restored/KVSTORE"));
 }
 
+TEST_F(KvBackup, TheLogBehindABackupIsVerified) {
+  Ok({"backup", "create", "--to", Url()});
+  const std::string id = RunJson({"backup", "list", "--from", Url()})["backups"][0]["id"];
+  const std::string segment = "log/" + id + "/00000002";
+  fs::create_directories(dir_ / "backups/log" / id);
+  std::ofstream(dir_ / "backups" / segment) << "no segment";
+  for (const char* depth : {"--quick", "--deep"}) {
+    const Output verified = Run({"backup", "verify", "--from", Url(), depth});
+    EXPECT_EQ(verified.code, 1);
+    EXPECT_THAT(verified.out, HasSubstr(segment + ": segments of the log that are missing before it: 1"));
+    EXPECT_EQ(verified.out.find("cut off") != std::string::npos, depth == std::string("--deep"));
+  }
+}
+
+TEST_F(KvBackup, ATimeIsRestoredThoughANewerBackupIsDamaged) {
+  Ok({"backup", "create", "--to", Url()});
+  Ok({"backup", "create", "--to", Url()});
+  const Json list = RunJson({"backup", "list", "--from", Url()});
+  const std::string older = list["backups"][0]["id"];
+  const fs::path newer = dir_ / "backups/backups" / (list["backups"][1]["id"].get<std::string>() + ".json");
+  fs::remove(newer);
+  std::ofstream(newer) << "{";
+  const Output restored = Run({"backup", "restore", "--from", Url(), "--at", "2100-01-01T00:00:00Z", "--to",
+                               (dir_ / "restored").string()});
+  EXPECT_EQ(restored.code, 0);
+  EXPECT_THAT(restored.err, HasSubstr("a newer backup cannot be read, so an older one is restored"));
+  EXPECT_THAT(restored.out, HasSubstr(older));
+}
+
 TEST_F(KvBackup, AFailedRestoreIsNotTakenForAStore) {
   fs::create_directories(dir_ / "restored");
   std::ofstream(dir_ / "restored/RESTORING") << "killed";

@@ -105,6 +105,22 @@ TEST_F(ServedBackupsTest, ABackupThatIsNotWholeIsFound) {
       backups_.VerifyBackup("events", "20000101T000000Z-00000000", false, nullptr).status()));
 }
 
+TEST_F(ServedBackupsTest, TheLogBehindABackupOfTheStoreIsVerified) {
+  auto& router = dynamic_cast<Router&>(*store_);
+  const backup::CheckpointMaker checkpoint = [&router] {
+    return (*router.keeper().FindBackend("rocksdb"))->MakeCheckpoint();
+  };
+  ServedBackups backups(router, config_, checkpoint, nullptr);
+  ASSERT_OK_AND_ASSIGN(const auto made, backups.CreateBackup("", nullptr));
+  EXPECT_THAT(backups.VerifyBackup("", "", true, nullptr)->problems, IsEmpty());
+  const std::filesystem::path log = dir_ / "backups/log" / made.id;
+  std::filesystem::create_directories(log);
+  std::ofstream(log / "00000002") << "no segment";
+  // The first segment is missing, and the second one is damaged.
+  EXPECT_THAT(backups.VerifyBackup("", "", false, nullptr)->problems, SizeIs(1));
+  EXPECT_THAT(backups.VerifyBackup("", "", true, nullptr)->problems, SizeIs(2));
+}
+
 TEST_F(ServedBackupsTest, OneAtATimeIsReadAndItsCallerCanStopIt) {
   Make();
   const auto stopped = backups_.VerifyBackup("events", "", true, [this](uint64_t, uint64_t) {

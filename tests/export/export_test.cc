@@ -215,7 +215,37 @@ TEST_F(Export, AStoreOfBlobsThatFailsLeavesNoManifest) {
     EXPECT_THAT(ExportDataset(source, Request(Shape::kRows), faulty, Options()),
                 FailsWith(StatusCode::kUnavailable, "no disk"))
         << part;
-    EXPECT_THAT(Blobs(), IsEmpty()) << part;
+    EXPECT_THAT(Blobs(), ::testing::Each(::testing::EndsWith(".parquet"))) << part;
+    // Files whose manifest was put, as far as the call can know, are not removed.
+    EXPECT_THAT(Blobs(), ::testing::SizeIs(part == std::string_view(".parquet") ? 0 : 1)) << part;
+  }
+}
+
+TEST_F(Export, AnExportWhoseLastAnswerIsLostKeepsItsFiles) {
+  FakeSource source = FakeSource::Of({RowUnitOf("a", "x", {{1, "v"}})});
+  FaultyBlobs faulty(*blobs_, nullptr, [](std::string_view, std::string_view name) {
+    return name.ends_with("manifest.json") ? absl::UnavailableError("reset") : absl::OkStatus();
+  });
+  EXPECT_THAT(ExportDataset(source, Request(Shape::kRows), faulty, Options("monday")),
+              FailsWith(StatusCode::kUnavailable, "reset"));
+  FakeSource later = FakeSource::Of({RowUnitOf("b", "x", {{1, "v"}})});
+  ASSERT_OK_AND_ASSIGN(const Manifest repeated,
+                       ExportDataset(later, Request(Shape::kRows), *blobs_, Options("monday")));
+  // It is the first call's export, whole, and the second one leaves nothing of its own.
+  EXPECT_EQ(Blobs(), BlobsOf(repeated));
+  EXPECT_THAT(CellsIn(Lines(repeated, {"rows"})), ElementsAre(::testing::Key("a")));
+}
+
+TEST_F(Export, APutThatWasRepeatedAndFindsItsOwnManifestSucceeds) {
+  FakeSource source = FakeSource::Of({RowUnitOf("a", "x", {{1, "v"}})});
+  // A store that sends the request again when the answer is lost, as that of S3 does, finds the blob there.
+  FaultyBlobs faulty(*blobs_, nullptr, [](std::string_view, std::string_view name) {
+    return name.ends_with("manifest.json") ? absl::AlreadyExistsError("is there") : absl::OkStatus();
+  });
+  for (const char* token : {"", "monday"}) {
+    ASSERT_OK_AND_ASSIGN(const Manifest made,
+                         ExportDataset(source, Request(Shape::kRows), faulty, Options(token)));
+    EXPECT_THAT(Blobs(), ::testing::IsSupersetOf(BlobsOf(made))) << token;
   }
 }
 

@@ -20,7 +20,9 @@ class FaultyBlobs final : public BlobStore {
   using Fault = std::function<absl::Status(std::string_view call, std::string_view name)>;
 
   /// inner  must outlive this.
-  explicit FaultyBlobs(BlobStore& inner, Fault fault = nullptr) : inner_(inner), fault_(std::move(fault)) {}
+  /// lost   Returns the error that a put answers although it was made, as when its answer is lost.
+  explicit FaultyBlobs(BlobStore& inner, Fault fault = nullptr, Fault lost = nullptr)
+      : inner_(inner), fault_(std::move(fault)), lost_(std::move(lost)) {}
 
   /// The names of the blobs that were put, in order.
   std::vector<std::string> puts() const {
@@ -67,13 +69,18 @@ class FaultyBlobs final : public BlobStore {
     return fault_ ? fault_(call, name) : absl::OkStatus();
   }
   absl::StatusOr<BlobInfo> Note(std::string_view name, absl::StatusOr<BlobInfo> put) {
-    const std::lock_guard lock(mutex_);
-    if (put.ok()) puts_.emplace_back(name);
+    if (!put.ok()) return put;
+    {
+      const std::lock_guard lock(mutex_);
+      puts_.emplace_back(name);
+    }
+    if (auto status = lost_ ? lost_("put", name) : absl::OkStatus(); !status.ok()) return status;
     return put;
   }
 
   BlobStore& inner_;
   const Fault fault_;
+  const Fault lost_;
   mutable std::mutex mutex_;
   std::vector<std::string> puts_;  // guarded by mutex_
 };

@@ -73,7 +73,6 @@ class RocksReplay : public WriteReplay {
   uint64_t Last() const override { return last_; }
 
   absl::Status Adopt(const LogSchema& schema) override {
-    if (schema.families == adopted_) return absl::OkStatus();
     for (auto at = families_.begin(); at != families_.end();) {
       const auto [id, handle] = *at;
       if (id == 0 || schema.families.contains(id)) {
@@ -94,7 +93,6 @@ class RocksReplay : public WriteReplay {
       }
       families_[id] = handle;
     }
-    adopted_ = schema.families;
     return absl::OkStatus();
   }
 
@@ -131,7 +129,6 @@ class RocksReplay : public WriteReplay {
  private:
   const std::unique_ptr<rocksdb::DB> db_;
   std::map<uint32_t, rocksdb::ColumnFamilyHandle*> families_;  // by their IDs in the log
-  std::map<uint32_t, std::string> adopted_;                    // of the last schema
   uint64_t last_ = 0;
 };
 
