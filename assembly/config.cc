@@ -74,13 +74,15 @@ void ReadBackends(JsonFields& fields, BackendReaderContext& context, OpenOptions
                                        : "is missing: say which backend is for datasets that name none");
 }
 
-}  // namespace
-
-absl::StatusOr<Config> ParseConfig(std::string_view text, const fs::path& folder, const BackendTypes& types) {
+/// As ParseConfig.
+///
+/// name  what an error calls a text that has no fields to name: "config: /etc/kvstore/kv.json".
+absl::StatusOr<Config> ParseNamed(std::string_view text, const std::string& name, const fs::path& folder,
+                                  const BackendTypes& types) {
   const auto json = ParseJson(text);
   if (!json.ok())
-    return absl::InvalidArgumentError(fmt::format("config: {}", std::string(json.status().message())));
-  if (!json->is_object()) return absl::InvalidArgumentError("config: must be a JSON object");
+    return absl::InvalidArgumentError(fmt::format("{}: {}", name, std::string(json.status().message())));
+  if (!json->is_object()) return absl::InvalidArgumentError(fmt::format("{}: must be a JSON object", name));
   JsonFields fields(*json, "config: ");
   Config config;
   OpenOptions& store = config.store;
@@ -102,13 +104,20 @@ absl::StatusOr<Config> ParseConfig(std::string_view text, const fs::path& folder
   return config;
 }
 
+}  // namespace
+
+absl::StatusOr<Config> ParseConfig(std::string_view text, const fs::path& folder, const BackendTypes& types) {
+  return ParseNamed(text, "config", folder, types);
+}
+
 absl::StatusOr<Config> ReadConfig(const fs::path& file) {
   const auto text = ReadFile(file);
   if (!text.ok()) {
     return absl::Status(text.status().code(),
                         fmt::format("config: {}", std::string(text.status().message())));
   }
-  return ParseConfig(*text, fs::absolute(file).parent_path());
+  return ParseNamed(*text, fmt::format("config: {}", file.string()), fs::absolute(file).parent_path(),
+                    BuiltInBackendTypes());
 }
 
 }  // namespace kvstore

@@ -172,6 +172,10 @@ CLI::Option* TakeTime(CLI::Option* option) {
                     "today, yesterday, -7d");
 }
 
+CLI::Option* AtMost(CLI::Option* option, uint64_t max) {
+  return option->check(Replace([max](std::string_view text) { return ParseWhole(text, max); }));
+}
+
 void RefuseBadNumbers(CLI::App& app) {
   for (CLI::Option* option : app.get_options()) {
     // UINT is CLI11's type name for unsigned numbers; ID and BYTES are our type names for some of them.

@@ -31,6 +31,9 @@ absl::StatusOr<uint64_t> ParseTime(std::string_view text, uint64_t now_ms);
 CLI::Option* TakeDuration(CLI::Option* option, uint64_t max = std::numeric_limits<uint64_t>::max());
 /// Makes an option accept a time, and its help say so.
 CLI::Option* TakeTime(CLI::Option* option);
+/// Makes an option that holds a whole number refuse what is greater than `max`. For variables of less than 64
+/// bits: CLI11 would say that it cannot convert the text, and not why.
+CLI::Option* AtMost(CLI::Option* option, uint64_t max);
 /// Makes every option of every command that holds a whole number, and is neither a duration nor a time,
 /// refuse what ParseWhole refuses.
 void RefuseBadNumbers(CLI::App& app);

@@ -82,14 +82,14 @@ Created CreateHere(const Globals& globals, const CreateOptions& told, const Prog
 
 Created CreateByServer(const Globals& globals, const CreateOptions& told, const Progress& progress) {
   if (!told.host.empty()) {
-    throw Failure{absl::InvalidArgumentError(
+    WrongUsage(
         "--server: not together with --host; a MySQL server is backed up on its own machine, with the "
-        "configuration of an operator: kv --config FILE backup create --host HOST")};
+        "configuration of an operator: kv --config FILE backup create --host HOST");
   }
   if (!told.to.empty() || told.bytes_per_s != 0) {
-    throw Failure{absl::InvalidArgumentError(
+    WrongUsage(
         "--server: not together with --to or --bytes-per-s; a server makes backups where, and as fast as, "
-        "its configuration says (backup.to, backup.bytes_per_s)")};
+        "its configuration says (backup.to, backup.bytes_per_s)");
   }
   const auto server = OrFail(client::Client::Open(globals.server, globals.ServerConnection()));
   Created created{.made = OrFail(server->CreateBackup(told.dataset, progress)), .json = {}};
@@ -140,9 +140,9 @@ embedded store open. A server also makes backups by itself if its configuration 
 With --dataset the backup has one dataset, as of one moment, in a form that any backend can restore. A dataset on MySQL
 servers is backed up while servers and clients use it. Its backups are kept apart from those of whole stores.
 
-With --host the backup has all databases of a MySQL server, read from its files by mariadb-backup. It needs mysql.operator
-in the configuration and runs as a user that can read the server's files. kv backup follow makes such backups from time to
-time, and sends the binary log, so that any second can be restored.
+With --host the backup has all databases of a MySQL server, read from its files by mariadb-backup. It needs
+mysql.operator in the configuration and runs as a user that can read the server's files. kv backup follow makes such
+backups from time to time, and sends the binary log, so that any second can be restored.
 
 Examples:
   kv --server kv1:7400 backup create

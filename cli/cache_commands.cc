@@ -50,10 +50,11 @@ void AddStatus(CLI::App& group, Globals& globals, const std::shared_ptr<Argument
   new              no process has told it yet that it is used
   suspended        a process could not reach it, so nobody reads it; it is used again when it answers
   does not answer  this command cannot reach it
-Exit code 1 if the servers, the lease and the quarantine in force are not those of the configuration, or a server is
-not trusted.
 
-Example: kv --config kv.json cache status)");
+Example: kv --config kv.json cache status
+
+Exit codes: 0 all are trusted; 1 failed, or the servers, the lease and the quarantine in force are not those of the
+configuration, or a server is not trusted; 2 wrong usage.)");
   status->callback([args, &globals] {
     const auto caches = Open(globals, *args);
     const auto state = OrFail(caches->Look());
@@ -101,9 +102,10 @@ void AddUse(CLI::App& group, Globals& globals, const std::shared_ptr<Arguments>&
       "A server of the list before that does not answer because it was stopped for good: 'memcached "
       "HOST:PORT' or 'redis HOST:PORT'");
   use->footer(
-      "Until the quarantine is over, all reads go to the backend. Processes need not be restarted; those "
-      "whose configuration names other servers use the list in force, too.\n\n"
-      "Example: kv --config kv.json cache use");
+      R"(Until the quarantine is over, all reads go to the backend. Processes need not be restarted; those whose
+configuration names other servers use the list in force, too.
+
+Example: kv --config kv.json cache use)");
   use->callback([args, &globals] {
     OrFail(
         Open(globals, *args)->UseServers(std::set<std::string>(args->stopped.begin(), args->stopped.end())));
@@ -114,9 +116,10 @@ void AddUse(CLI::App& group, Globals& globals, const std::shared_ptr<Arguments>&
 void AddDrop(CLI::App& group, Globals& globals, const std::shared_ptr<Arguments>& args) {
   CLI::App* drop = group.add_subcommand("drop", "Forget all that is cached");
   drop->footer(
-      "For after a write that did not come through KVStore: a restored backup, a promotion that has lost "
-      "writes, an edit by hand. Until the quarantine is over, all reads go to the backend.\n\n"
-      "Example: kv --config kv.json cache drop");
+      R"(For after a write that did not come through KVStore: a restored backup, a promotion that has lost writes, an edit by
+hand. Until the quarantine is over, all reads go to the backend.
+
+Example: kv --config kv.json cache drop)");
   drop->callback([args, &globals] {
     OrFail(Open(globals, *args)->Drop());
     PrintDone(globals, "nothing of before is cached");

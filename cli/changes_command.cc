@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "cli/arguments.h"
 #include "cli/changes_sink.h"
 #include "cli/commands.h"
 #include "cli/escape.h"
@@ -246,7 +247,7 @@ void AddChangesCommand(CLI::App& app, Globals& globals) {
   auto args = std::make_shared<Arguments>();
   CLI::App* changes = app.add_subcommand(
       "changes", "Print the changes of a dataset that keeps them (--keep-changes-ms), as JSON lines");
-  changes->add_option("dataset", args->dataset)->required();
+  changes->add_option("dataset", args->dataset, kDatasetHelp)->required();
   CLI::Option* const from = changes
                                 ->add_option("--from", args->from,
                                              "begin: with the oldest change that is kept; now: with what is "
@@ -272,12 +273,12 @@ void AddChangesCommand(CLI::App& app, Globals& globals) {
   changes->add_option("--limit", args->limit, "End after so many changes")
       ->check(CLI::Range(uint64_t{1}, std::numeric_limits<uint64_t>::max()));
   changes->footer(
-      "A line is a column, an object or an entry of a mapping that a write has touched, as it is now; or "
-      "says that all writes of before a time (complete_until) were printed. Every acknowledged write is "
-      "printed at least once. If what is behind a token is not kept any more, the command ends with "
-      "OUT_OF_RANGE: begin again with --snapshot.\n\n"
-      "Example: kv changes events --snapshot --follow\n"
-      "         kv changes events --consumer search --from now --follow");
+      R"(A line is a column, an object or an entry of a mapping that a write has touched, as it is now; or says that all writes
+of before a time (complete_until) were printed. Every acknowledged write is printed at least once. If what is behind a
+token is not kept any more, the command ends with OUT_OF_RANGE: begin again with --snapshot.
+
+Example: kv changes events --snapshot --follow
+         kv changes events --consumer search --from now --follow)");
   changes->callback([args, from, &globals] {
     args->has_from = from->count() > 0;
     std::atomic<bool> stopped{false};

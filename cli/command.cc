@@ -13,6 +13,7 @@
 #include "assembly/config.h"
 #include "base/advice.h"
 #include "cli/amounts.h"
+#include "cli/arguments.h"
 #include "cli/escape.h"
 #include "cli/usage.h"
 #include "cli/waiting.h"
@@ -71,7 +72,7 @@ constexpr char kExitCodes[] =
     "Exit codes: 0 done, 1 failed (the reason is on standard error), 2 wrong usage.";
 
 void AddExitCodes(CLI::App& app) {
-  if (const std::string footer = app.get_footer(); footer.find("Exit code") == std::string::npos) {
+  if (const std::string footer = app.get_footer(); footer.find("Exit codes:") == std::string::npos) {
     app.footer(footer + (footer.empty() ? "" : "\n\n") + kExitCodes);
   }
   for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) AddExitCodes(*command);
@@ -264,6 +265,7 @@ void AddGlobals(CLI::App& app, Globals& globals) {
 void FinishCommands(CLI::App& app) {
   AddExitCodes(app);
   RefuseBadNumbers(app);
+  RefuseEmpty(app);
   app.failure_message(
       [](const CLI::App* program, const CLI::Error& error) { return ExplainUsage(*program, error); });
 }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 
+#include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/completion_words.h"
 #include "cli/standard_output.h"
@@ -54,7 +55,9 @@ void AddCompletionCommand(CLI::App& app) {
   auto shell = std::make_shared<std::string>();
   CLI::App* completion =
       app.add_subcommand("completion", "Print a script that completes kv's commands in a shell");
-  completion->add_option("shell", *shell)->required()->check(CLI::IsMember({"bash", "zsh"}));
+  completion->add_option("shell", *shell, "The shell that reads the script")
+      ->required()
+      ->check(OneOf({"bash", "zsh"}));
   completion->footer(
       "Example, a line for ~/.bashrc (or for ~/.zshrc, with zsh):  source <(kv completion bash)");
   completion->callback([&app, shell] {

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/table.h"
 #include "json_api/answers.h"
@@ -21,7 +22,7 @@ struct Arguments {
 void AddSet(CLI::App& group, Globals& globals) {
   auto args = std::make_shared<Arguments>();
   CLI::App* set = group.add_subcommand("set", "Note how far a consumer has come, or make one");
-  set->add_option("dataset", args->dataset)->required();
+  set->add_option("dataset", args->dataset, kDatasetHelp)->required();
   set->add_option("name", args->name, "1 to 64 letters, digits, '_', '-' and '.'")->required();
   set->add_option("token", args->token,
                   "begin: with the oldest change that is kept; now: behind what is written by now; or the "
@@ -39,11 +40,12 @@ void AddList(CLI::App& group, Globals& globals) {
   auto dataset = std::make_shared<std::string>();
   CLI::App* list =
       group.add_subcommand("list", "List the consumers of a dataset, and how far they have come");
-  list->add_option("dataset", *dataset)->required();
+  list->add_option("dataset", *dataset, kDatasetHelp)->required();
   list->footer(
-      "BEHIND is the age of the oldest change that the consumer has not dealt with. One that is lost has to "
-      "begin again, with kv changes DATASET --snapshot --consumer NAME.\n\nExample: kv consumers list "
-      "events");
+      R"(BEHIND is the age of the oldest change that the consumer has not dealt with. One that is lost has to begin again, with
+kv changes DATASET --snapshot --consumer NAME.
+
+Example: kv consumers list events)");
   list->callback([dataset, &globals] {
     const auto consumers = OrFail(globals.OpenStore(false)->ListConsumers(*dataset));
     if (globals.json) {
@@ -64,8 +66,8 @@ void AddList(CLI::App& group, Globals& globals) {
 void AddDrop(CLI::App& group, Globals& globals) {
   auto args = std::make_shared<Arguments>();
   CLI::App* drop = group.add_subcommand("drop", "Forget a consumer, so that nothing is kept for it");
-  drop->add_option("dataset", args->dataset)->required();
-  drop->add_option("name", args->name)->required();
+  drop->add_option("dataset", args->dataset, kDatasetHelp)->required();
+  drop->add_option("name", args->name, "Name of the consumer")->required();
   drop->footer("Example: kv consumers drop events search");
   drop->callback([args, &globals] {
     OrFail(globals.OpenStore(false)->DropConsumer(args->dataset, args->name));

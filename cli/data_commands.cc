@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "cli/amounts.h"
+#include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/escape.h"
 #include "cli/table.h"
@@ -37,6 +38,7 @@ struct Choice {
 
   void AddTo(CLI::App& command) {
     command.add_option("--versions", versions, "How many cells of each column, newest first")
+        ->check(CLI::Range(uint32_t{1}, std::numeric_limits<uint32_t>::max()))
         ->capture_default_str();
     TakeTime(command.add_option("--start-timestamp", range.start, "Only cells from this time on"));
     TakeTime(command.add_option("--end-timestamp", range.end, "Only cells before this time"));
@@ -77,8 +79,8 @@ void AddPut(CLI::App& app, Globals& globals) {
   };
   auto args = std::make_shared<Arguments>();
   CLI::App* put = app.add_subcommand("put", "Write columns of a row, all or none");
-  put->add_option("dataset", args->dataset)->required();
-  put->add_option("row", args->row)->required();
+  put->add_option("dataset", args->dataset, kDatasetHelp)->required();
+  put->add_option("row", args->row, kRowHelp)->required();
   put->add_option("columns", args->assignments, "COLUMN=VALUE, divided at the first '='")->required();
   TakeTime(put->add_option("--timestamp", args->timestamp,
                            "Timestamp of the cells; without it the store assigns one"));
@@ -126,9 +128,10 @@ void AddGet(CLI::App& app, Globals& globals) {
   };
   auto args = std::make_shared<Arguments>();
   CLI::App* get = app.add_subcommand("get", "Read a row, or columns of it, page by page");
-  get->add_option("dataset", args->dataset)->required();
-  get->add_option("row", args->row)->required();
-  get->add_option("columns", args->choice.columns, "Only these columns; without any, all");
+  get->add_option("dataset", args->dataset, kDatasetHelp)->required();
+  get->add_option("row", args->row, kRowHelp)->required();
+  get->add_option("columns", args->choice.columns, "Only these columns; without any, all")
+      ->type_name("COLUMN");
   args->choice.AddTo(*get);
   get->add_option("--after", args->after, "Begin behind this column, in byte order, whether it exists or not")
       ->type_name("COLUMN")
@@ -175,10 +178,12 @@ void AddDelete(CLI::App& app, Globals& globals) {
   };
   auto args = std::make_shared<Arguments>();
   CLI::App* command = app.add_subcommand("delete", "Delete a row, columns of it, or single cells");
-  command->add_option("dataset", args->dataset)->required();
-  command->add_option("row", args->row)->required();
-  command->add_option("columns", args->columns,
-                      "Delete all versions of these columns; without any, the whole row");
+  command->add_option("dataset", args->dataset, kDatasetHelp)->required();
+  command->add_option("row", args->row, kRowHelp)->required();
+  command
+      ->add_option("columns", args->columns,
+                   "Delete all versions of these columns; without any, the whole row")
+      ->type_name("COLUMN");
   TakeTime(command->add_option(
       "--timestamp", args->timestamp,
       "Only the cell with this timestamp of each column named; for datasets that keep all versions"));
@@ -214,12 +219,13 @@ void AddScan(CLI::App& app, Globals& globals) {
   auto args = std::make_shared<Arguments>();
   CLI::App* scan = app.add_subcommand(
       "scan", "Read rows in order of their keys; on MySQL shards, in order within each shard");
-  scan->add_option("dataset", args->dataset)->required();
+  scan->add_option("dataset", args->dataset, kDatasetHelp)->required();
   scan->add_option("--start-row", args->range.start, "From this row on")->type_name("ROW");
   scan->add_option("--end-row", args->range.end, "Before this row")->type_name("ROW");
   scan->add_option("--partition", args->range.shard, "Only rows of this shard: mod00003, for instance");
   scan->add_option("--columns", args->choice.columns,
-                   "Only these columns; rows without any of them are left out");
+                   "Only these columns; rows without any of them are left out")
+      ->type_name("COLUMN");
   args->choice.AddTo(*scan);
   scan->add_option("--limit", args->limit, "How many rows")
       ->capture_default_str()

@@ -1,9 +1,11 @@
 #include <fmt/format.h>
 
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "assembly/backend_config.h"
 #include "cli/amounts.h"
+#include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/escape.h"
 #include "cli/progress.h"
@@ -34,8 +36,9 @@ struct Settings {
     const auto with_default = [creates](const std::string& text, const char* value) {
       return creates ? fmt::format("{}; {} by default", text, value) : text;
     };
-    command.add_option("--max-versions", max_versions,
-                       with_default("Newest cells of a column that are kept; 0: all", "1"));
+    AtMost(command.add_option("--max-versions", max_versions,
+                              with_default("Newest cells of a column that are kept; 0: all", "1")),
+           std::numeric_limits<uint32_t>::max());
     TakeDuration(
         command.add_option("--ttl-ms", ttl_ms, with_default("Age at which cells expire; 0: never", "0")));
     command
@@ -43,7 +46,7 @@ struct Settings {
                     with_default(
                         "What an acknowledged write survives: the death of the process, or also a power loss",
                         "process"))
-        ->check(CLI::IsMember({"process", "machine"}));
+        ->check(OneOf({"process", "machine"}));
     TakeDuration(command.add_option(
         "--keep-changes-ms", keep_changes_ms,
         with_default("How long changes are kept for kv changes; 0: they are not recorded. On MySQL: any "
@@ -68,7 +71,7 @@ void AddCreate(CLI::App& group, Globals& globals) {
       group.add_subcommand("create", "Create an empty dataset, and the store if there is none");
   create->add_option("name", args->name, "Letters, digits, '_', '-', '.'; at most 48")->required();
   create->add_option("--shape", args->shape, "What it holds")
-      ->check(CLI::IsMember({"rows", "objects", "mappings"}))
+      ->check(OneOf({"rows", "objects", "mappings"}))
       ->capture_default_str();
   create->add_option(
       "--backend", args->backend,
@@ -79,7 +82,7 @@ void AddCreate(CLI::App& group, Globals& globals) {
       ->check(CLI::Range(1, 1023));
   args->settings.AddTo(*create, /*creates=*/true);
   create->add_option("--compression", args->compression, "Compression of its files")
-      ->check(CLI::IsMember({"none", "lz4", "zstd"}))
+      ->check(OneOf({"none", "lz4", "zstd"}))
       ->capture_default_str();
   create
       ->add_option("--blob-threshold", args->blob_threshold,
@@ -87,7 +90,7 @@ void AddCreate(CLI::App& group, Globals& globals) {
       ->type_name("BYTES")
       ->capture_default_str();
   create->add_option("--engine", args->engine, "Backend mysql: the servers' storage engine")
-      ->check(CLI::IsMember({"innodb", "myrocks"}));
+      ->check(OneOf({"innodb", "myrocks"}));
   create->footer("Example: kv dataset create events --max-versions 50 --ttl-ms 30d");
   create->callback([args, &globals] {
     DatasetSpec spec{.name = args->name,
@@ -113,7 +116,7 @@ void AddAlter(CLI::App& group, Globals& globals) {
                            "Change settings, with immediate effect: lowering --max-versions or --ttl-ms "
                            "hides old cells at once, and they "
                            "are removed within a day; raising one shows again what is not removed yet");
-  alter->add_option("name", args->name)->required();
+  alter->add_option("name", args->name, kDatasetHelp)->required();
   args->settings.AddTo(*alter, /*creates=*/false);
   alter->footer("Example: kv dataset alter events --max-versions 10 --ttl-ms 30d");
   alter->callback([args, &globals] {
@@ -129,7 +132,7 @@ void AddDrop(CLI::App& group, Globals& globals) {
   };
   auto args = std::make_shared<Arguments>();
   CLI::App* drop = group.add_subcommand("drop", "Remove a dataset with all of its data, for good");
-  drop->add_option("name", args->name)->required();
+  drop->add_option("name", args->name, kDatasetHelp)->required();
   drop->add_flag("--yes", args->yes, "Do it; without this nothing is removed");
   drop->footer("Example: kv dataset drop events --yes");
   drop->callback([args, &globals] {
@@ -190,7 +193,7 @@ Exit codes: 0 done; 1 failed, or the catalog's entry of a dataset cannot be read
 void AddShow(CLI::App& group, Globals& globals) {
   auto name = std::make_shared<std::string>();
   CLI::App* show = group.add_subcommand("show", "Show settings and size of a dataset");
-  show->add_option("name", *name)->required();
+  show->add_option("name", *name, kDatasetHelp)->required();
   show->footer("Example: kv dataset show events");
   show->callback([name, &globals] {
     const auto store = globals.OpenStore(false);
@@ -253,7 +256,7 @@ void AddCompact(CLI::App& app, Globals& globals) {
   auto name = std::make_shared<std::string>();
   CLI::App* compact = app.add_subcommand(
       "compact", "Remove expired and surplus cells from disk now; no read changes its answer");
-  compact->add_option("dataset", *name)->required();
+  compact->add_option("dataset", *name, kDatasetHelp)->required();
   compact->footer("Example: kv compact events");
   compact->callback([name, &globals] { Reclaim(*globals.OpenStore(false), *name, "compact", globals); });
 }
@@ -267,7 +270,7 @@ void AddPurge(CLI::App& app, Globals& globals) {
   CLI::App* purge = app.add_subcommand("purge",
                                        "Do what compact does on MySQL servers: in small transactions, on "
                                        "hosts in parallel, no faster than allowed");
-  purge->add_option("dataset", args->name)->required();
+  purge->add_option("dataset", args->name, kDatasetHelp)->required();
   purge->add_option("--cells-per-second", args->cells_per_s,
                     "Cells to read per second on each host; 0: no limit; the default is the configuration's");
   purge->footer("Example: kv --config /etc/kvstore/kv.json purge events --cells-per-second 100000");

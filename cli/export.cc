@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "cli/amounts.h"
+#include "cli/arguments.h"
 #include "cli/backup_source.h"
 #include "cli/commands.h"
 #include "cli/escape.h"
@@ -100,17 +101,18 @@ constexpr char kFooter[] =
     R"(--format jsonl writes all of a dataset, in lines that kv import loads as they are; the last line is {"marker":null}:
 without it, an export to standard output is incomplete.
 
-  rows      all visible cells with their timestamps, in the form of kv scan --json. Rows of an embedded store come in byte
-            order of their keys; on MySQL shards, in that order within each shard. One that is larger than 1 MiB takes
-            several lines
+  rows      all visible cells with their timestamps, in the form of kv scan --json. Rows of an embedded store come in
+            byte order of their keys; on MySQL shards, in that order within each shard. One that is larger than 1 MiB
+            takes several lines
   objects   {"id": ID, "data": {...}}, in the order of IDs, those that were deleted softly too. An import of these lines
-            changes the objects with these IDs; it cannot create an object under a given ID, as a backup and a migration do
+            changes the objects with these IDs; it cannot create an object under a given ID, as a backup and a migration
+            do
   mappings  {"from": ID, "to": ID, "sequence": number}, in the order of from and to
 
 A file gets its name when it is complete: until then, and if the export fails or is interrupted, one that was there
 before stays as it is. Only its owner can read it. Writers are not held up: each row, object and entry is read as it is
-at one moment, different ones at different moments. To read the state of one moment, stop the writers. With --timeout-ms, all reads
-from a server together may take that long; without it, an export takes as long as it needs.
+at one moment, different ones at different moments. To read the state of one moment, stop the writers. With
+--timeout-ms, all reads from a server together may take that long; without it, an export takes as long as it needs.
 
 --format parquet writes Parquet files and a manifest into a new folder in DIR, by the program kv-parquet, which must be
 there:
@@ -121,16 +123,18 @@ there:
   mappings  from, to, sequence
 
 A column of --columns is NAME or NAME:TYPE, of the types binary, string, int64, double, bool; without a type columns of
-rows are binary, and fields of objects strings. Row keys, and columns and values in tables without --columns, are binary,
-unless --text says that all of them are UTF-8. A value that has not its column's type fails the export, and is named.
+rows are binary, and fields of objects strings. Row keys, and columns and values in tables without --columns, are
+binary, unless --text says that all of them are UTF-8. A value that has not its column's type fails the export, and is
+named.
 
 Opened in this process (--data, --config), the dataset is read as it is at one moment. Through a server, each row is.
-With --at, --from or --backup it is read from a backup of the whole store, which is restored into a temporary folder: the
-server that has the store open is not asked.
+With --at, --from or --backup it is read from a backup of the whole store, which is restored into a temporary folder:
+the server that has the store open is not asked.
 
-With --since, an export of the same dataset, only what was written to since that one is exported: each column of a row, object
-and entry once, as it is now, in a table that has one more column, deleted. The dataset must have kept its changes since then
-(kv dataset create D --keep-changes-ms 7d). Each export, whole or of changes, can be the one that the next goes on with.
+With --since, an export of the same dataset, only what was written to since that one is exported: each column of a row,
+object and entry once, as it is now, in a table that has one more column, deleted. The dataset must have kept its
+changes since then (kv dataset create D --keep-changes-ms 7d). Each export, whole or of changes, can be the one that the
+next goes on with.
 
 The settings of the dataset are not in an export: see kv dataset show. Cells keep their timestamps, and expire when the
 dataset that they are imported into says so. docs/export.md says more of Parquet.
@@ -190,14 +194,14 @@ void AddExportCommand(CLI::App& app, Globals& globals) {
   args->parquet.lanes = exports::kUsualLanes;
   CLI::App* command =
       app.add_subcommand("export", "Write a dataset as JSON lines, which kv import loads, or as Parquet");
-  command->add_option("dataset", args->dataset)->required();
+  command->add_option("dataset", args->dataset, kDatasetHelp)->required();
   command
       ->add_option("--to", args->to,
                    "The file to write; - or nothing: standard output. Parquet: DIR, or s3://BUCKET/PREFIX")
       ->type_name("FILE|DIR|URL");
   command
       ->add_option("--format", args->format, "jsonl: JSON lines; parquet: files and a manifest in a folder")
-      ->check(CLI::IsMember({"jsonl", "parquet"}))
+      ->check(OneOf({"jsonl", "parquet"}))
       ->capture_default_str();
   AddParquetOptions(*command, args->parquet);
   command->footer(kFooter);

@@ -82,13 +82,14 @@ void AddFollowCommand(CLI::App& group, Globals& globals) {
       ->type_name("HOST");
   follow->add_option("--http", args->http, "host:port of /metrics and /healthz")->type_name("ADDR");
   follow->footer(
-      R"(Run it on both hosts of a pair, as a service: it works on the one that is the slave, and waits on the other one, so
-that it goes on after a promotion by itself. The configuration is an operator's, and has backup.to; backup.every says how
+      R"(Run it on both hosts of a pair, as a service: it works on the one that is the slave, and waits on the other one, so that
+it goes on after a promotion by itself. The configuration is an operator's, and has backup.to; backup.every says how
 often a backup is made (without it only the log is sent), backup.keep how many are kept. The log is sent every 5 s, if
 anything was written: kv backup restore gives the servers as they were at any second. It must run as a user that can
 read the server's files, because mariadb-backup does.
 
-Alarm on kvstore_backup_age_seconds and on kvstore_backup_log_age_seconds, which is what a loss of both hosts would lose.
+Alarm on kvstore_backup_age_seconds and on kvstore_backup_log_age_seconds, which is what a loss of both hosts would
+lose.
 
 Example:
   kv --config /etc/kvstore/operator.json backup follow --host MySQL001B --http 127.0.0.1:7402)");

@@ -33,7 +33,7 @@ void AddIdCommands(CLI::App& app, Globals& globals) {
 
   auto text = std::make_shared<std::string>();
   CLI::App* decode = group->add_subcommand("decode", "Print the shard, type and local number of an ID");
-  decode->add_option("id", *text)->required();
+  decode->add_option("id", *text, "The ID, in decimal digits")->required();
   decode->footer("Example: kv id decode 241294492511762325");
   decode->callback([text, &globals] {
     const ObjectId id = OrWrongUsage(ObjectId::Parse(*text));

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/files.h"
+#include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/escape.h"
 #include "cli/import_input.h"
@@ -293,6 +294,16 @@ std::unique_ptr<ImportInput> OpenInput(const Arguments& args, Shape shape, const
   return OpenParquet(args.file, shape, args.Mode().compare, globals);
 }
 
+/// Ends the command if --keys was given for rows, whose lines name no objects. Throws Failure.
+void CheckKeys(const Arguments& args, const DatasetSpec& spec) {
+  if (args.keys.empty() || spec.shape != Shape::kRows) return;
+  throw Failure{
+      absl::InvalidArgumentError(fmt::format("--keys: '{}' has rows, whose keys are in the lines; only "
+                                             "imports of objects and mappings look up IDs by "
+                                             "key, so leave it out",
+                                             spec.name))};
+}
+
 void RunImport(Arguments& args, const Globals& globals) {
   // Of Parquet no place is remembered: an import that was interrupted begins again, and writes the same.
   if (args.file != "-" && !args.IsParquet()) {
@@ -306,6 +317,7 @@ void RunImport(Arguments& args, const Globals& globals) {
   double seconds = 0;
   try {
     const DatasetSpec spec = OrFail(store->GetDataset(args.dataset));
+    CheckKeys(args, spec);
     Import import_run(args, *store, OpenInput(args, spec.shape, globals), spec, rejected_lines);
     state = import_run.Run();
     more_follow = import_run.MoreFollow();
@@ -348,7 +360,8 @@ constexpr char kFooter[] =
             or as kv export and kv scan --json print them, with several versions of a column:
             {"row": "user:7", "items": [{"column": "click", "cells": [{"timestamp": 1700000000000, "value": "pin:3"}]}]}
   objects   {"data": {"title": "a chair"}, "id": ID? or "key": "..."?, "near": ID?, "shard": 0..65535?}
-            The document is stored as it stands in the line. One with an id is also that of an object that was deleted softly
+            The document is stored as it stands in the line. One with an id is also that of an object that was deleted
+            softly
   mappings  {"from": ID, "to": ID, "sequence": number?}
 
 The line {"marker": ...} at the end of an export or a scan is counted, and skipped. If the last one is not null, the
@@ -357,18 +370,18 @@ scan was not at its end, and the import says so. Cells keep their timestamps, an
 Invalid lines are skipped, counted, and written to the reject file with their number and reason; blank lines are skipped
 and counted. The reject file of FILE is FILE.rejects; one that an earlier import has left is removed first. Standard
 input has none unless --reject-file names one; instead, the first five reasons are printed on standard error (with
---json, they are first_rejected in the answer).
-An import from a file that was interrupted continues when the same command is run again: FILE.progress has the position.
-Up to one batch (1,000 lines) is then loaded twice, which is harmless where lines have their own timestamps or sequences.
+--json, they are first_rejected in the answer). An import from a file that was interrupted continues when the same
+command is run again: FILE.progress has the position. Up to one batch (1,000 lines) is then loaded twice, which is
+harmless where lines have their own timestamps or sequences.
 
 To import from a system that is still written to, load a first dump, then newer ones with --only-changes until a pass
 finds little or nothing that is new or changed; stop the writes there, load a last time, and --verify. A cell with a
-timestamp is compared with the stored one of that time, a cell without one with the newest. A cell that nobody would see,
-because it has expired or max_versions newer ones exist, counts as the same. Data that is not in the file stays.
+timestamp is compared with the stored one of that time, a cell without one with the newest. A cell that nobody would
+see, because it has expired or max_versions newer ones exist, counts as the same. Data that is not in the file stays.
 
 --keys names a dataset of rows that maps each object's key elsewhere to its ID: row KEY, column id. With it a line of
-objects names its object by "key", and makes only one object however often it is loaded; and from and to of a mapping may
-be {"key": "..."}. A line with an "id" changes the object with that ID.
+objects names its object by "key", and makes only one object however often it is loaded; and from and to of a mapping
+may be {"key": "..."}. A line with an "id" changes the object with that ID.
 
 --format parquet loads an export by kv export --format parquet, whose files are compared with the checksums of its
 manifest, or a file with the same columns that another program has written. A line is then a row of the table; of long
@@ -391,13 +404,13 @@ has no lines, or with --verify not all lines are there; 2 wrong usage. (The expo
 void AddImportCommand(CLI::App& app, Globals& globals) {
   auto args = std::make_shared<Arguments>();
   CLI::App* command = app.add_subcommand("import", "Load a file of JSON lines, or Parquet, into a dataset");
-  command->add_option("dataset", args->dataset)->required();
+  command->add_option("dataset", args->dataset, kDatasetHelp)->required();
   command
       ->add_option("file", args->file,
                    "- or nothing: standard input. Parquet: a file .parquet, or the folder of an export")
       ->capture_default_str();
   command->add_option("--format", args->format, "jsonl: JSON lines; parquet: Parquet files, by kv-parquet")
-      ->check(CLI::IsMember({"jsonl", "parquet"}))
+      ->check(OneOf({"jsonl", "parquet"}))
       ->capture_default_str();
   command
       ->add_option("--reject-file", args->reject_file,

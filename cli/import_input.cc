@@ -21,9 +21,15 @@ LineReader NewReader(int file) {
 
 class JsonLinesInput : public ImportInput {
  public:
-  explicit JsonLinesInput(const std::string& path) : file_(path), reader_(NewReader(file_.file())) {}
+  explicit JsonLinesInput(const std::string& path)
+      : name_(path == "-" ? "standard input" : path), file_(path), reader_(NewReader(file_.file())) {}
 
-  absl::StatusOr<LineReader::Result> Next(std::string& line) override { return reader_.Next(line); }
+  absl::StatusOr<LineReader::Result> Next(std::string& line) override {
+    auto result = reader_.Next(line);
+    if (result.ok()) return result;
+    return absl::Status(result.status().code(),
+                        fmt::format("{}: {}", name_, std::string(result.status().message())));
+  }
   uint64_t offset() const override { return start_ + reader_.consumed(); }
   uint64_t size() const override { return file_.size(); }
   void Skip(uint64_t bytes) override {
@@ -32,6 +38,7 @@ class JsonLinesInput : public ImportInput {
   }
 
  private:
+  const std::string name_;
   const InputFile file_;
   LineReader reader_;
   uint64_t start_ = 0;

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/files.h"
 #include "cli/command.h"
 
 namespace kvstore::cli {
@@ -17,7 +18,12 @@ InputFile::InputFile(const std::string& path)
   if (file_ < 0)
     throw Failure{absl::NotFoundError(fmt::format("cannot open {}: {}", path, std::strerror(errno)))};
   struct stat status {};
-  if (::fstat(file_, &status) != 0 || !S_ISREG(status.st_mode)) return;
+  if (::fstat(file_, &status) != 0) return;
+  if (S_ISDIR(status.st_mode)) {
+    if (file_ != STDIN_FILENO) ::close(file_);
+    throw Failure{FileError(path == "-" ? "standard input" : path, "read", EISDIR)};
+  }
+  if (!S_ISREG(status.st_mode)) return;
   size_ = static_cast<uint64_t>(status.st_size);
   written_ns_ = static_cast<uint64_t>(status.st_mtim.tv_sec) * 1'000'000'000 +
                 static_cast<uint64_t>(status.st_mtim.tv_nsec);

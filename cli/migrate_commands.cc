@@ -11,6 +11,7 @@
 #include "assembly/open_router.h"
 #include "base/process.h"
 #include "cli/amounts.h"
+#include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/escape.h"
 #include "cli/migrate_status.h"
@@ -222,7 +223,7 @@ constexpr char kWaitHelp[] =
 CLI::App* Add(CLI::App& group, const std::string& command, const std::string& about, Globals& globals,
               const std::shared_ptr<Arguments>& args, const std::string& more = "") {
   CLI::App* const added = group.add_subcommand(command, about);
-  added->add_option("dataset", args->dataset)->required();
+  added->add_option("dataset", args->dataset, kDatasetHelp)->required();
   added->add_flag("--dry-run", args->dry_run,
                   "Only say whether the command is possible, and print the status");
   added->footer(fmt::format("Example: kv migrate {} events{}", command, more));
@@ -326,20 +327,20 @@ void AddRepair(CLI::App& group, Globals& globals) {
   CLI::App* const repair = group.add_subcommand(
       "repair",
       "Say how a migration that died badly stands, from what both sides and the catalog have, and mend it");
-  repair->add_option("dataset", args->dataset)->required();
+  repair->add_option("dataset", args->dataset, kDatasetHelp)->required();
   repair->add_flag("--yes", args->yes, "Do what it says; without this nothing is changed");
   repair->add_flag("--wait", args->wait,
                    "With --yes: return when the migration needs an operator or has ended");
   repair->footer(
-      R"(Asks the catalog, the migration's record, and each side for itself: which partitions are in which state, whether they record
-writes, which worker they have seen, and whether a host was restarted or replaced. It then says which side has all acknowledged
-writes, what does not fit together, what would mend it, and what a person must decide, with the command for that. Clients and
-servers go on meanwhile.
+      R"(Asks the catalog, the migration's record, and each side for itself: which partitions are in which state, whether they
+record writes, which worker they have seen, and whether a host was restarted or replaced. It then says which side has
+all acknowledged writes, what does not fit together, what would mend it, and what a person must decide, with the command
+for that. Clients and servers go on meanwhile.
 
-With --yes it takes only steps that lose no acknowledged write: it makes a record that was lost anew, turns a record that
-is older than what both sides have, has the catalog route clients to the side that serves, has both sides compared again
-where writes were not recorded, and lets a worker take the migration over. Nothing is copied over a side that may have
-writes which the other one lacks: kv migrate status shows such a doubt.
+With --yes it takes only steps that lose no acknowledged write: it makes a record that was lost anew, turns a record
+that is older than what both sides have, has the catalog route clients to the side that serves, has both sides compared
+again where writes were not recorded, and lets a worker take the migration over. Nothing is copied over a side that may
+have writes which the other one lacks: kv migrate status shows such a doubt.
 
 With --server the server does it, also while its own worker retries a step that fails; if the worker is in another
 process, give the command to that one.
@@ -348,8 +349,8 @@ Examples:
   kv --server 127.0.0.1:7400 migrate repair events          says what it finds; exit code 1 if something is to be done
   kv --server 127.0.0.1:7400 migrate repair events --yes    does it
 
-Exit codes: 0 there is nothing to do, or it was done; 1 refused, or without --yes something is to be done, or a person must
-decide; 2 wrong usage.)");
+Exit codes: 0 there is nothing to do, or it was done; 1 refused, or without --yes something is to be done, or a person
+must decide; 2 wrong usage.)");
   repair->callback([args, &globals] { Repair(*args, globals); });
 }
 
@@ -370,7 +371,7 @@ void AddStatus(CLI::App& group, Globals& globals) {
   auto args = std::make_shared<Arguments>();
   CLI::App* const status = group.add_subcommand(
       "status", "Show the state of a migration, and the commands that are possible next");
-  status->add_option("dataset", args->dataset)->required();
+  status->add_option("dataset", args->dataset, kDatasetHelp)->required();
   status->footer("Example: kv migrate status events");
   status->callback([args, &globals] {
     MigrationService service(globals);
@@ -382,7 +383,7 @@ void AddWatch(CLI::App& group, Globals& globals) {
   auto args = std::make_shared<Arguments>();
   CLI::App* const watch =
       group.add_subcommand("watch", "Wait until the migration needs an operator or has ended");
-  watch->add_option("dataset", args->dataset)->required();
+  watch->add_option("dataset", args->dataset, kDatasetHelp)->required();
   watch->footer("Example: kv migrate watch events");
   watch->callback([args, &globals] {
     MigrationService service(globals);
@@ -422,8 +423,8 @@ void AddMigrateCommands(CLI::App& app, Globals& globals) {
       R"(With --server the server does the work, and continues when this command has ended. On an embedded store the command
 itself does the work, and therefore waits. docs/migrating.md describes every step, and what to do when something dies.
 
-Exit codes: 0 done; 1 refused, or, with --wait and watch, the migration met a problem, or, with --wait, copying was paused
-before it was done, or, with list, a record cannot be read; 2 wrong usage.
+Exit codes: 0 done; 1 refused, or, with --wait and watch, the migration met a problem, or, with --wait, copying was
+paused before it was done, or, with list, a record cannot be read; 2 wrong usage.
 
 Example:
   kv --server 127.0.0.1:7400 migrate create events --to mysql

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/amounts.h"
+#include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/escape.h"
 #include "cli/table.h"
@@ -32,10 +33,10 @@ void AddCreateObject(CLI::App& group, Globals& globals) {
   };
   auto args = std::make_shared<Arguments>();
   CLI::App* create = group.add_subcommand("create", "Store a JSON object and print its new ID");
-  create->add_option("dataset", args->dataset)->required();
+  create->add_option("dataset", args->dataset, kDatasetHelp)->required();
   create->add_option("data", args->data, "A JSON object")->required();
   create->add_option("--near", args->options.near, "Create it on the shard of this ID")->type_name("ID");
-  create->add_option("--shard", args->options.shard, "Create it on this shard, 0 to 65535")
+  AtMost(create->add_option("--shard", args->options.shard, "Create it on this shard, 0 to 65535"), 65'535)
       ->excludes("--near");
   create->footer("Example: kv object create pins '{\"title\": \"a chair\"}' --near 241294492511762325");
   create->callback([args, &globals] {
@@ -57,8 +58,8 @@ void AddGetObject(CLI::App& group, Globals& globals) {
   };
   auto args = std::make_shared<Arguments>();
   CLI::App* get = group.add_subcommand("get", "Print objects");
-  get->add_option("dataset", args->dataset)->required();
-  get->add_option("id", args->ids)->required();
+  get->add_option("dataset", args->dataset, kDatasetHelp)->required();
+  get->add_option("id", args->ids, kObjectHelp)->required();
   get->add_flag("--include-inactive", args->options.include_inactive, "Also objects that were soft-deleted");
   get->footer("Example: kv object get pins 241294492511762325");
   get->callback([args, &globals] {
@@ -80,8 +81,8 @@ void AddUpdateObject(CLI::App& group, Globals& globals) {
   };
   auto args = std::make_shared<Arguments>();
   CLI::App* update = group.add_subcommand("update", "Change an object by a JSON merge patch (RFC 7396)");
-  update->add_option("dataset", args->dataset)->required();
-  update->add_option("id", args->id)->required();
+  update->add_option("dataset", args->dataset, kDatasetHelp)->required();
+  update->add_option("id", args->id, kObjectHelp)->required();
   update->add_option("patch", args->patch, "A JSON object; null removes a field")->required();
   TakeTime(update->add_option("--expected-timestamp", args->options.expected_timestamp,
                               "Only if the object was last changed at this time"));
@@ -105,8 +106,8 @@ void AddDeleteObject(CLI::App& group, Globals& globals) {
   auto args = std::make_shared<Arguments>();
   CLI::App* command =
       group.add_subcommand("delete", "Hide an object (\"active\": false), or remove it for good");
-  command->add_option("dataset", args->dataset)->required();
-  command->add_option("id", args->id)->required();
+  command->add_option("dataset", args->dataset, kDatasetHelp)->required();
+  command->add_option("id", args->id, kObjectHelp)->required();
   command->add_flag("--hard", args->hard, "Remove it for good");
   command->footer("Example: kv object delete pins 241294492511762325 --hard");
   command->callback([args, &globals] {
@@ -125,7 +126,7 @@ struct ScanArguments {
 
   /// what  what is scanned: "objects".
   void AddTo(CLI::App& command, const std::string& what) {
-    command.add_option("dataset", dataset)->required();
+    command.add_option("dataset", dataset, kDatasetHelp)->required();
     command.add_option("--start-id", range.start, "From this ID on")->type_name("ID");
     command.add_option("--end-id", range.end, "Before this ID")->type_name("ID");
     command.add_option("--limit", limit, "How many " + what)
@@ -194,7 +195,7 @@ struct MappingArguments {
   uint64_t to = 0;
 
   void AddTo(CLI::App& command, bool with_to) {
-    command.add_option("dataset", dataset)->required();
+    command.add_option("dataset", dataset, kDatasetHelp)->required();
     command.add_option("from", from, "The ID that the entries belong to")->required();
     if (with_to) command.add_option("to", to, "The ID that the entry points to")->required();
   }
@@ -296,7 +297,9 @@ void AddListMapping(CLI::App& group, Globals& globals) {
   CLI::App* list = group.add_subcommand("list", "List the entries of an ID by sequence");
   args->AddTo(*list, /*with_to=*/false);
   list->add_flag("--desc", args->descending, "Greatest sequence first");
-  list->add_option("--limit", args->options.limit, "Entries in a page")->capture_default_str();
+  list->add_option("--limit", args->options.limit, "Entries in a page")
+      ->check(CLI::Range(uint32_t{1}, std::numeric_limits<uint32_t>::max()))
+      ->capture_default_str();
   list->add_option("--offset", args->options.offset,
                    "Entries to skip; page by marker instead where there are many");
   list->add_option("--marker", args->options.marker, "Continue where the page with this marker ended")

@@ -57,7 +57,8 @@ Examples:
   kv shards operations --json     {"ok": true, "operations": [{"id", "what", "who", "since_ms", "lasting", "claims",
                                   "go_on", ...}]}
 
-Exit codes: 0 done, also if there are none; 1 failed; 2 wrong usage. docs/operators.md says which operations exclude each other.)");
+Exit codes: 0 done, also if there are none; 1 failed; 2 wrong usage. docs/operators.md says which operations exclude
+each other.)");
   operations->callback([operations, &globals] {
     Json answer = Operate(*OpenStoreOperations(*operations, globals), {{"command", "operations"}}, globals);
     Json& all = answer.at("operations");

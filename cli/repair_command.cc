@@ -59,15 +59,15 @@ void AddRepairCommand(CLI::App& app, Globals& globals) {
   repair->add_flag("--yes", *yes, "Do it; without this nothing is changed");
   repair->footer(
       R"(For a store that does not open because a write-ahead log has a hole, or is shorter than it was at the last close
-(DATA_LOSS). Restoring a backup may lose less or more: compare the time up to which the logs were written, which this prints, with
-BEGAN of kv backup list, and with the time up to which the logs were sent (kv backup show). Everything written after the damage is left out,
-except for what has reached tables since; that can be megabytes, of all datasets. The logs that are left out are moved
-into the folder left-out of the store; remove them when nobody needs them any more. IDs of objects that were created
-after the damage are not given again.
+(DATA_LOSS). Restoring a backup may lose less or more: compare the time up to which the logs were written, which this
+prints, with BEGAN of kv backup list, and with the time up to which the logs were sent (kv backup show). Everything
+written after the damage is left out, except for what has reached tables since; that can be megabytes, of all datasets.
+The logs that are left out are moved into the folder left-out of the store; remove them when nobody needs them any more.
+IDs of objects that were created after the damage are not given again.
 
-Only logs (.log) are repaired. A damaged table (.sst) is named by whatever meets it: by the open of the store, which then
-fails, or by the call that reads it. Restore a backup then; or, where the store opens, do without the dataset whose table
-it is: kv dataset drop.
+Only logs (.log) are repaired. A damaged table (.sst) is named by whatever meets it: by the open of the store, which
+then fails, or by the call that reads it. Restore a backup then; or, where the store opens, do without the dataset whose
+table it is: kv dataset drop.
 
 Examples:
   kv --data /var/lib/events repair          says what would be left out; exit code 1

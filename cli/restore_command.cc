@@ -140,8 +140,7 @@ Examples:
     const BackupSource& source = options->source;
     if (options->catalog) return RestoreCatalog(options->source, globals);
     if (source.dataset.empty() && options->to.empty()) {
-      throw Failure{absl::InvalidArgumentError(
-          "--to: name the folder of the restored store, or with --dataset the dataset to restore")};
+      WrongUsage("--to: name the folder of the restored store, or with --dataset the dataset to restore");
     }
     if (!source.host.empty() || !options->shards.empty()) return RestoreServer(*options, globals);
     const auto blobs = source.Open(globals);

@@ -139,7 +139,10 @@ void AddWeight(CLI::App& group, Globals& globals) {
       "weight",
       "Set how many new objects shards get, in proportion; 0: only those that are created near others there. "
       "Without a weight, print the weights. All processes see a change within seconds");
-  weight->add_option("weight", args->weight)->check(CLI::Range(0U, ShardWeight::kMax));
+  weight
+      ->add_option("weight", args->weight,
+                   "The weight that the shards get; a shard that was given none has 1")
+      ->check(CLI::Range(0U, ShardWeight::kMax));
   weight->add_option("--range", args->range, "First and last shard")->type_name("A-B");
   args->place.AddServers(*weight);
   args->place.AddAuth(*weight);
@@ -212,9 +215,10 @@ void AddShardsCommands(CLI::App& app, Globals& globals) {
 Example, an edit (KV_ZOOKEEPER or KV_CONFIG says where):
   kv shards get > map.json; edit it; kv shards set map.json
 
-With --server ADDR, or KV_SERVER where neither of those is set, a server carries the commands out by the logins of its own
-configuration (mysql.operator, mysql.replication); all but validate and watch. The caller needs the right "admin" on all
-datasets ("*"). A command that loses its server, or is stopped, stops there, too, where nothing is left unusable. Example:
+With --server ADDR, or KV_SERVER where neither of those is set, a server carries the commands out by the logins of its
+own configuration (mysql.operator, mysql.replication); all but validate and watch. The caller needs the right "admin" on
+all datasets ("*"). A command that loses its server, or is stopped, stops there, too, where nothing is left unusable.
+Example:
   KV_TOKEN=... kv --server kv1:7400 shards promote MySQL001B --dry-run)");
 }
 

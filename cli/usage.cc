@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/strings/str_split.h"
 #include "base/nearest.h"
 #include "cli/escape.h"
 
@@ -137,6 +138,37 @@ std::string Missing(const CLI::App& app, const std::string& error) {
                      UsageOf(app));
 }
 
+/// Returns the option of a command, or of those above it, that a message of CLI11 names; null if it names
+/// none. Some messages begin with the name, in others it stands behind words, which differ between the
+/// releases of CLI11.
+const CLI::Option* OptionIn(const CLI::App& app, const std::string& message) {
+  for (const auto word : absl::StrSplit(message, absl::ByAnyChar(" :="))) {
+    for (const CLI::App* at = &app; at != nullptr; at = at->get_parent()) {
+      if (const CLI::Option* option = at->get_option_no_throw(std::string(word))) return option;
+    }
+  }
+  return nullptr;
+}
+
+/// Says in a sentence that an option was given too often, without its value, or with one of another kind.
+std::string Mismatch(const CLI::App& app, const CLI::Error& error, CLI::ExitCodes code) {
+  const CLI::Option* option = OptionIn(app, error.what());
+  if (option == nullptr) return error.what();
+  const std::string name = option->get_name();
+  if (option->get_expected_max() == 0) return fmt::format("{} takes no value", name);
+  if (code == CLI::ExitCodes::ConversionError) {
+    return fmt::format("{}: '{}' is not of the kind {}", name, fmt::join(option->results(), " "),
+                       option->get_type_name());
+  }
+  const auto most = static_cast<size_t>(option->get_items_expected_max());
+  if (option->count() > most) {
+    return most == 1 ? fmt::format("{} was given {} times, and may be given once", name, option->count())
+                     : fmt::format("{} takes {} values, and was given {}", name, most, option->count());
+  }
+  const std::string about = option->get_description();
+  return fmt::format("{}: a value is missing{}{}", name, about.empty() ? "" : ": ", about);
+}
+
 std::string Explain(const CLI::App& app, const CLI::Error& error) {
   const CLI::App& at = Innermost(app);
   const auto commands = CommandsOf(at);
@@ -157,6 +189,9 @@ std::string Explain(const CLI::App& app, const CLI::Error& error) {
       return fmt::format("{}: name a command: {}", PathOf(at), fmt::join(names, ", "));
     }
     return Missing(at, error.what());
+  }
+  if (code == CLI::ExitCodes::ArgumentMismatch || code == CLI::ExitCodes::ConversionError) {
+    return fmt::format("{}: {}", PathOf(at), Mismatch(at, error, code));
   }
   return fmt::format("{}: {}", PathOf(at), error.what());
 }

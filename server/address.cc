@@ -9,6 +9,14 @@
 namespace kvstore::server {
 namespace {
 
+/// Returns whether a text would be "host:port" if its port were not beyond 65535.
+bool HasLargePort(std::string_view address) {
+  const size_t colon = address.rfind(':');
+  if (colon == std::string_view::npos || colon + 1 == address.size()) return false;
+  const bool is_number = address.find_first_not_of("0123456789", colon + 1) == std::string_view::npos;
+  return is_number && !HostOf(address) && HostOf(fmt::format("{}:0", address.substr(0, colon)));
+}
+
 /// Returns whether a text is an origin as browsers write it, or stands for all of them.
 bool IsOrigin(std::string_view text) {
   if (text == "*") return true;
@@ -27,8 +35,10 @@ absl::Status CheckAddresses(const ServerOptions& options) {
   const auto check = [&](std::string_view field, std::string_view address) {
     if (address.starts_with(kUnixPrefix) ? address.size() > kUnixPrefix.size() : HostOf(address).has_value())
       return true;
-    mistakes.push_back(
-        fmt::format("{}: '{}' is not an address; give \"host:port\" or \"unix:/path\"", field, address));
+    mistakes.push_back(HasLargePort(address)
+                           ? fmt::format("{}: the port of '{}' is greater than 65535", field, address)
+                           : fmt::format("{}: '{}' is not an address; give \"host:port\" or \"unix:/path\"",
+                                         field, address));
     return false;
   };
   const bool authenticated = !options.tokens.empty() || !options.tls.client_ca.empty();

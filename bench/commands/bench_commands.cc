@@ -191,7 +191,9 @@ void AddClientsBench(CLI::App& group, Globals& globals) {
                            "nothing lost, nothing resurrected, no time gone back. Exit code 1 if not");
   command->add_option("--dataset", clients->dataset, "Dataset that is created, and dropped at the end")
       ->capture_default_str();
-  command->add_option("--threads", clients->threads)->check(CLI::Range(1, 64))->capture_default_str();
+  command->add_option("--threads", clients->threads, "Threads that call the server at once")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
   command->footer("Example: kv --server 127.0.0.1:7400 bench clients; end it by Ctrl-D");
   command->callback([clients, &globals] {
     const auto store = globals.OpenStore(/*create_if_missing=*/true);
@@ -281,8 +283,11 @@ void AddRoutingBench(CLI::App& group, Globals& globals) {
   auto routing = std::make_shared<Arguments>();
   CLI::App* routing_command =
       group.add_subcommand("routing", "Measure what the router adds to a call in process");
-  routing_command->add_option("--rounds", routing->rows.rounds)->capture_default_str();
-  routing_command->add_option("--seconds", routing->rows.seconds)->capture_default_str();
+  routing_command
+      ->add_option("--rounds", routing->rows.rounds, "Interleaved rounds, whose median is reported")
+      ->capture_default_str();
+  routing_command->add_option("--seconds", routing->rows.seconds, "Seconds of each side in a round")
+      ->capture_default_str();
   routing_command->footer("Example: kv bench routing");
   routing_command->callback([routing, &globals] {
     Print(OrFail(BenchRouting(routing->rows.rounds, routing->rows.seconds)), globals.json);

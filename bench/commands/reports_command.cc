@@ -92,7 +92,7 @@ void AddReportsCommand(CLI::App& group, Globals& globals) {
   command->footer(
       "Example: kv bench reports --size 0.1 --parts load,disk,dashboard\n\n"
       "A full run takes some 4 GB of disk, with DuckDB 10 GB, and removes them at the end: the store is made "
-      "under --data if that is given. ./dev bench reports installs DuckDB.");
+      "under --data\nif that is given. ./dev bench reports installs DuckDB.");
   command->callback([args, &globals] {
     if (!args->files.empty()) {
       OrFail(WriteLoadFiles(PointSet{.report = "points", .countries = 50, .apps = 50, .genders = 5},

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/arguments.h"
 #include "cli/escape.h"
 #include "cli/reports/load_file.h"
 #include "cli/reports/report_command.h"
@@ -137,8 +138,9 @@ void Load(const Arguments& args, const Globals& globals) {
 }
 
 constexpr char kFooter[] =
-    R"(CSV (RFC 4180): the heading names the columns: time, every segment key (one with a default may be left out), and metrics.
-Each cell of a metric is a point; an empty one is none. A set or a distribution has its values between semicolons.
+    R"(CSV (RFC 4180): the heading names the columns: time, every segment key (one with a default may be left out), and
+metrics. Each cell of a metric is a point; an empty one is none. A set or a distribution has its values between
+semicolons.
 
   time,carrier,origin,departures,delay
   2013-01-01T05:00:00Z,UA,EWR,3,4;-2;11
@@ -149,8 +151,9 @@ JSON lines: a line is one point, or has a point of each metric that it names.
   {"metric":"departures","time":"2013-01-01T05:00:00Z","segments":{"carrier":"UA","origin":"EWR"},"value":3}
   {"time":"2013-01-01T05:00:00Z","carrier":"UA","origin":"EWR","departures":3,"delay":[4,-2,11]}
 
-Parquet (where the program kv-parquet is): columns as in the heading of CSV; a time may be a timestamp, a date or a string,
-the value of a segment key of any type; a set or a distribution is a list, or one value. A line is a row of the file.
+Parquet (where the program kv-parquet is): columns as in the heading of CSV; a time may be a timestamp, a date or a
+string, the value of a segment key of any type; a set or a distribution is a list, or one value. A line is a row of the
+file.
 
 Times are RFC 3339, dates (midnight in --zone), or milliseconds since 1970, and multiples of the report's resolution.
 A line with a mistake is rejected as a whole, counted, and written to the reject file with its number and the reason;
@@ -179,7 +182,7 @@ void AddReportLoadCommand(CLI::App& group, Globals& globals) {
   args->options.AddTo(*load);
   load->add_option("file", args->files, "Files; - or nothing: standard input");
   load->add_option("--format", args->format, "Format of the files, if their names do not say it")
-      ->check(CLI::IsMember({"csv", "jsonl", "parquet"}));
+      ->check(OneOf({"csv", "jsonl", "parquet"}));
   load->add_flag(
       "--add", args->add,
       "Add to the values that are there (sets and distributions: unite with them), in place of replacing "

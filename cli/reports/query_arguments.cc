@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "cli/amounts.h"
+#include "cli/arguments.h"
 #include "cli/reports/filter_text.h"
 #include "cli/reports/moments.h"
 
@@ -123,7 +124,7 @@ void QueryArguments::AddTo(CLI::App& command) {
       ->type_name("N[:FUNCTION]");
   command
       .add_option("--fill", fill, "The value of a step without points: none, 0, or that of the step before")
-      ->check(CLI::IsMember({"none", "zero", "previous"}))
+      ->check(OneOf({"none", "zero", "previous"}))
       ->capture_default_str();
   command.add_option("--compare", compare, "Also ask for the same series so much earlier: -7d")
       ->type_name("-STEP");

@@ -79,8 +79,8 @@ void RunQueryCommand(const QueryCommand& args, const Globals& globals) {
 
 constexpr char kQueryFooter[] =
     R"(TIME is a date (2013-01-31, midnight in --zone), RFC 3339 (2013-01-31T05:00:00Z), milliseconds since 1970, now, today,
-yesterday, or a stretch of time before now: -7d, -36h. Steps are ms, s, m, h, d, w (from Monday), mo and y; days and more
-are of the calendar in --zone, so that a day may have 23 or 25 hours.
+yesterday, or a stretch of time before now: -7d, -36h. Steps are ms, s, m, h, d, w (from Monday), mo and y; days and
+more are of the calendar in --zone, so that a day may have 23 or 25 hours.
 
 Up to eight series stand side by side. With --compare, each value has beside it the one of the same place in the
 calendar: of 5 March, that of 5 February (-1mo); of 09:00, that of 09:00 (-1d), also where clocks were changed; of a
@@ -92,7 +92,7 @@ Examples:
   kv report query flights departures --from 2013-01-01 --to 2013-02-01 --step 1d --by origin
   kv report query flights departures --step 1h --from yesterday --to today --zone America/New_York --chart
   kv report query flights --as 'share=late / departures' --from -7d --step 1d --where carrier=UA,AA --compare -7d
-  kv report query flights delay --function p99 --by carrier --top 5 --from 2013-01-01 --to 2014-01-01 --step 1mo --svg d.svg
+  kv report query flights delay --function p99 --by carrier --from 2013-01-01 --to 2014-01-01 --step 1mo --svg d.svg
   kv report query flights departures --filter 'united:carrier=UA;origin=*' --filter others:carrier=AA,B6 --csv)";
 
 void AddQuery(CLI::App& group, Globals& globals) {

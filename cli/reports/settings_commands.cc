@@ -98,8 +98,8 @@ void AddAlter(CLI::App& group, Globals& globals) {
           ->allow_extra_args(false);
   alter->add_flag("--no-rollups", args->no_rollups, "Remove all roll-ups")->excludes(rollup);
   alter->footer(
-      R"(A roll-up has sums over the segment keys that are left out and over longer steps. Queries use it where it says the same as
-the points. kv report rollup makes it.
+      R"(A roll-up has sums over the segment keys that are left out and over longer steps. Queries use it where it says the same
+as the points. kv report rollup makes it.
 
 Examples:
   kv report alter flights --add-key dest=? --add-metric planes:distinct

@@ -19,6 +19,14 @@ const kPages = [
   { path: 'backups', name: 'Backups', page: Backups, shown: () => has('backups') && may('read') },
 ];
 
+/// In place of a page that is not there, or not for this caller.
+function NoPage({ path }) {
+  const known = kPages.find((page) => page.path === path[0]);
+  return html`<h1>No such page</h1><section class="panel"><p>${known
+    ? `The page ${known.name} is not shown: your token needs the right to what is on it, or this server does not have it.`
+    : html`The console has no page at <code>#/${path.join('/')}</code>.`} Choose one above.</p></section>`;
+}
+
 function SignIn({ session, error }) {
   const [token, setToken] = useState('');
   const [state, setState] = useState({ error });
@@ -73,8 +81,8 @@ function App() {
     return () => clearTimeout(timer);
   }, []);
   const shown = session && session.caller !== undefined ? kPages.filter((page) => !page.shown || page.shown()) : kPages;
-  const here = shown.find((page) => page.path === address.path[0]) || kPages[0];
-  useEffect(() => { document.title = `${address.path[1] || here.name} - KVStore`; });
+  const here = shown.find((page) => page.path === address.path[0]) || { path: address.path[0], name: 'No such page', page: NoPage };
+  useEffect(() => { document.title = `${(here.page !== NoPage && address.path[1]) || here.name} - KVStore`; });
   if (!session) return error ? html`<main class="panel sign-in"><h1>KVStore</h1><${Problem} error=${error} /></main>` : html`<p class="loading">Loading...</p>`;
   if (session.caller === undefined) return html`<${SignIn} session=${session} />`;
   return html`<a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); main.current.focus(); }}>To the content</a>

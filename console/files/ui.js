@@ -1,11 +1,19 @@
 // What all pages are made of.
 import { html, useEffect, useRef, useState } from './vendor/preact.js';
-import { textOf, hexOf } from './format.js';
+import { hexOf, number, textOf } from './format.js';
 
 /// The page, and what stands behind it in the address: "#/datasets/events?versions=3".
 export function readAddress() {
   const [path, query] = location.hash.replace(/^#\/?/, '').split('?');
-  return { path: path.split('/').map(decodeURIComponent), query: new URLSearchParams(query || '') };
+  return { path: wordsOf(path), query: new URLSearchParams(query || '') };
+}
+/// The words of a path. One with a broken % is a single word, which is the name of no page.
+function wordsOf(path) {
+  try {
+    return path.split('/').map(decodeURIComponent);
+  } catch (error) {
+    return [path];
+  }
 }
 export function addressOf(path, query) {
   const text = query ? new URLSearchParams(query).toString() : '';
@@ -43,12 +51,21 @@ export function Facts({ facts }) {
     .map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
 }
 
-/// Bytes that somebody has stored.
-export function Bytes({ value, hex, most = 200 }) {
+/// Bytes that somebody has stored. Of a long text the beginning and the end are shown, so that keys with the same beginning
+/// can be told apart, and a button shows all of it.
+///
+/// what   What a screen reader calls them: "value".
+/// most   Characters that are shown at first.
+export function Bytes({ value, hex, what = 'value', most = 200 }) {
+  const [all, setAll] = useState(false);
   const text = hex ? hexOf(value) : textOf(value);
   if (text === '') return html`<span class="faint">(empty)</span>`;
-  return html`<code class=${typeof value === 'string' || hex ? '' : 'binary'}
-    title=${text.length > most ? `${text.length} characters` : undefined}>${text.length > most ? `${text.slice(0, most)}…` : text}</code>`;
+  const kind = typeof value === 'string' || hex ? '' : 'binary';
+  if (text.length <= most) return html`<code class=${kind}>${text}</code>`;
+  const end = most / 4;
+  const label = all ? 'Show less' : `Show all ${number(text.length)} characters`;
+  return html`<code class=${kind}>${all ? text : `${text.slice(0, most - end)} … ${text.slice(-end)}`}</code>
+    <button type="button" class="more" aria-expanded=${all} aria-label=${`${label} of the ${what}`} onClick=${() => setAll(!all)}>${label}</button>`;
 }
 
 export function Tag({ kind = '', children }) { return html`<span class=${`tag ${kind}`}>${children}</span>`; }

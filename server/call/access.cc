@@ -57,6 +57,22 @@ bool ParseDigest(std::string_view text, std::array<uint8_t, 32>& digest) {
   return true;
 }
 
+/// Returns whether a caller can have this name, by which logs, metrics and refusals tell callers apart: 1 to
+/// 200 printable characters. `name` is UTF-8, as all strings of JSON are.
+bool IsCallerName(std::string_view name) {
+  constexpr size_t kMostCharacters = 200;
+  size_t characters = 0;
+  for (size_t i = 0; i < name.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(name[i]);
+    // U+0080 to U+009F are control characters, too; they are C2 80 to C2 9F.
+    const bool is_high_control =
+        byte == 0xC2 && i + 1 < name.size() && static_cast<unsigned char>(name[i + 1]) < 0xA0;
+    if (byte < 0x20 || byte == 0x7F || is_high_control) return false;
+    if ((byte & 0xC0) != 0x80) ++characters;
+  }
+  return characters >= 1 && characters <= kMostCharacters;
+}
+
 void ReadRights(JsonFields& fields, Principal& principal) {
   const Json* rights = fields.Require("rights");
   if (rights == nullptr) return;
@@ -65,6 +81,8 @@ void ReadRights(JsonFields& fields, Principal& principal) {
     const auto right = json.is_string() ? ParseRight(json.get<std::string>()) : std::nullopt;
     if (!right) {
       fields.Fail("rights." + dataset, "must be \"none\", \"read\", \"write\" or \"admin\"");
+    } else if (dataset.empty()) {
+      fields.Fail("rights", "has an empty name; give that of a dataset, or \"*\" for all of them");
     } else if (dataset == "*") {
       principal.everywhere = *right;
     } else if (const size_t slash = dataset.find('/'); slash != std::string::npos) {
@@ -135,6 +153,10 @@ absl::StatusOr<AccessList> AccessList::Parse(std::string_view text) {
     JsonFields fields(tokens[i], fmt::format("tokens[{}].", i));
     Entry entry;
     entry.principal.name = fields.String("name");
+    if (const Json* name = fields.Find("name");
+        name != nullptr && name->is_string() && !IsCallerName(entry.principal.name)) {
+      fields.Fail("name", "must be 1 to 200 printable characters");
+    }
     const auto digest = fields.OptionalString("sha256");
     entry.common_name = fields.OptionalString("common_name").value_or("");
     entry.has_digest = digest.has_value();

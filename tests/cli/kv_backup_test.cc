@@ -228,8 +228,15 @@ TEST_F(KvBackup, MistakesAreExplained) {
               HasSubstr("an ID looks like"));
   EXPECT_EQ(Run({"backup", "prune", "--from", Url()}).code, 2);
   EXPECT_EQ(Run({"backup", "verify", "--from", Url(), "--quick", "--deep"}).code, 2);
-  EXPECT_THAT(Run({"--server", "127.0.0.1:1", "backup", "create", "--to", Url()}).err,
-              HasSubstr("--server: not together with --to"));
+  const Output elsewhere = Run({"--server", "127.0.0.1:1", "backup", "create", "--to", Url()});
+  EXPECT_THAT(elsewhere.err, HasSubstr("--server: not together with --to"));
+  EXPECT_EQ(elsewhere.code, 2);
+  const Output host = Run({"--server", "127.0.0.1:1", "backup", "create", "--host", "MySQL001A"});
+  EXPECT_THAT(host.err, HasSubstr("--server: not together with --host"));
+  EXPECT_EQ(host.code, 2);
+  const Output nowhere = Run({"backup", "restore", "--from", Url()});
+  EXPECT_THAT(nowhere.err, HasSubstr("--to: name the folder of the restored store"));
+  EXPECT_EQ(nowhere.code, 2);
 }
 
 TEST_F(KvBackup, AServerMakesThemWhileItServes) {

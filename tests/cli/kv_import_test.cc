@@ -336,6 +336,15 @@ TEST_F(KvImportAgain, WhatNobodyWouldSeeCountsAsThere) {
   Ok({"import", "two", file, "--verify"});
 }
 
+TEST_F(KvImportAgain, RowsHaveNoKeysElsewhere) {
+  Ok({"dataset", "create", "rows"});
+  Ok({"dataset", "create", "keys"});
+  const std::string file = File("lines", R"({"row":"r","items":[{"column":"c","value":"v"}]})"
+                                         "\n");
+  Fails({"import", "rows", file, "--keys", "keys"}, "--keys: 'rows' has rows");
+  EXPECT_EQ(Ok({"scan", "rows"}), "(none)\n");
+}
+
 TEST_F(KvImportAgain, ObjectsAndMappingsAreFoundByTheirKeysElsewhere) {
   Ok({"dataset", "create", "pins", "--shape", "objects"});
   Ok({"dataset", "create", "board_pins", "--shape", "mappings"});

@@ -142,6 +142,16 @@ TEST_F(KvOutput, AClosedOutputHarmsNoFileOfTheStore) {
   EXPECT_NE(Ok({"get", "events", "r1", "z"}).find('z'), std::string::npos);
 }
 
+// Libraries open descriptors before main is reached.
+TEST_F(KvOutput, AClosedInputCannotBeRead) {
+  const std::string kv = std::string(KV_PROGRAM) + " --data " + (dir_ / "store").string();
+  for (const char* command : {" exec", " import events"}) {
+    const Output output = RunProgram({"sh", "-c", kv + command + " <&-"});
+    EXPECT_EQ(output.code, 1);
+    EXPECT_NE(output.err.find("cannot read the input: Bad file descriptor"), std::string::npos) << output.err;
+  }
+}
+
 TEST_F(KvOutput, AnErrorThatNobodyCanReadIsAnExitCodeStill) {
   const std::string kv = std::string(KV_PROGRAM) + " --data " + (dir_ / "store").string();
   EXPECT_EQ(RunProgram({"sh", "-c", kv + " get none r 2> /dev/full"}).code, 1);

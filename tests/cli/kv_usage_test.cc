@@ -201,6 +201,84 @@ TEST_F(KvUsage, NumbersBelowZeroAreNamed) {
   Wrong({"get", "events", "r", "--versions", "0x10"}, {"--versions: '0x10' is not a whole number"});
 }
 
+TEST_F(KvUsage, ANumberBeyondItsVariableIsToldTheLimit) {
+  Wrong({"dataset", "create", "ev", "--max-versions", "4294967296"},
+        {"--max-versions: '4294967296' is beyond the limit of 4294967295"});
+  Wrong({"object", "create", "pins", "{}", "--shard", "65536"}, {"'65536' is beyond the limit of 65535"});
+  Wrong({"get", "events", "r", "--versions", "4294967296"}, {"--versions", "4294967295"});
+}
+
+TEST_F(KvUsage, APageOfNothingIsWrongUsage) {
+  Wrong({"get", "events", "r", "--versions", "0"}, {"--versions"});
+  Wrong({"scan", "events", "--versions", "0"}, {"--versions"});
+  Wrong({"mapping", "list", "m", "1", "--limit", "0"}, {"--limit"});
+}
+
+TEST_F(KvUsage, WhatTheParserRefusesIsASentence) {
+  Wrong({"dataset", "create", "ev", "--max-versions", "1", "--max-versions", "2"},
+        {"kv dataset create: --max-versions was given 2 times, and may be given once\n"});
+  Wrong({"put", "events", "r", "a=1", "--timestamp"},
+        {"kv put: --timestamp: a value is missing: Timestamp of the cells"});
+  Wrong({"token", "web", "--right", "*"}, {"kv token: --right: a value is missing: DATASET"});
+  Wrong({"dataset", "create", "ev", "--shape", "foo"},
+        {"kv dataset create: --shape: 'foo' is not one of rows, objects, mappings\n"});
+  Wrong({"dataset", "list", "--json=maybe"}, {"kv dataset list: --json takes no value\n"});
+}
+
+TEST_F(KvUsage, AnEmptyValueIsNotTheSameAsNone) {
+  Ok({"dataset", "create", "events", "--keep-changes-ms", "1h"});
+  Wrong({"changes", "events", "--consumer", "search", "--from", "begin", "--follow", "--sink", ""},
+        {"kv changes: --sink: must not be empty\n"});
+  Wrong({"changes", "events", "--consumer", ""}, {"--consumer: must not be empty"});
+  EXPECT_EQ(Json::parse(Ok({"consumers", "list", "events", "--json"}))["consumers"].size(), 0u);
+  const std::string backups = "file:" + (dir_ / "backups").string();
+  Ok({"backup", "create", "--to", backups});
+  Ok({"backup", "create", "--to", backups});
+  for (const char* option : {"--dataset", "--host"}) {
+    Wrong({"backup", "prune", "--from", backups, option, "", "--keep", "1"},
+          {std::string(option) + ": must not be empty"});
+  }
+  Wrong({"backup", "show", "--from", backups, "--backup", ""}, {"--backup: must not be empty"});
+  EXPECT_EQ(Json::parse(Ok({"backup", "list", "--from", backups, "--json"}))["backups"].size(), 2u);
+  Wrong({"config", "check", ""}, {"file: must not be empty"});
+  // Columns, rows and markers may be empty.
+  Ok({"put", "events", "r", "=1", "--if-absent", "", "--timestamp", "5"});
+  EXPECT_EQ(Ok({"scan", "events", "--start-row", "", "--end-row", "", "--marker", "", "--columns", ""}),
+            "ROW  COLUMN  TIMESTAMP  VALUE\nr            5          1\n");
+  EXPECT_EQ(Ok({"get", "events", "r", ""}), "COLUMN  TIMESTAMP  VALUE\n        5          1\n");
+}
+
+TEST_F(KvUsage, WithJsonWrongUsageIsTextStill) {
+  const Output output = Kv({"--json", "dataset", "list", "--nonsense"});
+  EXPECT_EQ(output.code, 2);
+  EXPECT_EQ(output.out, "");
+  EXPECT_TRUE(output.err.starts_with("kv dataset list: there is no option --nonsense")) << output.err;
+}
+
+TEST_F(KvUsage, ACallerHasAName) {
+  Wrong({"token", ""}, {"name: must be 1 to 200 printable characters"});
+  Wrong({"token", "a\nb"}, {"name: must be 1 to 200 printable characters"});
+  Wrong({"token", std::string(201, 'a')}, {"name: must be 1 to 200 printable characters"});
+  Wrong({"token", "web", "--right", "", "read"}, {"--right: must not be empty"});
+  Ok({"token", std::string(200, 'a'), "--right", "*", "read"});
+}
+
+TEST_F(KvUsage, WhatCannotBeReadIsNamed) {
+  const std::string broken = File("broken.json", "{oops");
+  const Output output = RunProgram(
+      {"env", "-u", "KV_DATA", "-u", "KV_SERVER", "KV_CONFIG=" + broken, KV_PROGRAM, "dataset", "list"});
+  EXPECT_EQ(output.code, 1);
+  EXPECT_NE(output.err.find("config: " + broken + ": not JSON"), std::string::npos) << output.err;
+  Ok({"dataset", "create", "events"});
+  const std::string folder = dir_.path().string();
+  Fails({"import", "events", folder}, "cannot read " + folder + ": Is a directory");
+  const Output served = Kv({"serve", "--listen", "127.0.0.1:99999"});
+  EXPECT_EQ(served.code, 1);
+  EXPECT_NE(served.err.find("server.listen[0]: the port of '127.0.0.1:99999' is greater than 65535"),
+            std::string::npos)
+      << served.err;
+}
+
 TEST_F(KvUsage, EachCommandHasItsOwnExampleAndExitCodes) {
   EXPECT_NE(Help({}).find("Begin here:"), std::string::npos);
   std::vector<std::vector<std::string>> all;
@@ -212,7 +290,7 @@ TEST_F(KvUsage, EachCommandHasItsOwnExampleAndExitCodes) {
     const std::string help = Help(path);
     EXPECT_EQ(help.find("Begin here:"), std::string::npos) << command;
     EXPECT_NE(help.find("Example"), std::string::npos) << command;
-    EXPECT_NE(help.find("Exit code"), std::string::npos) << command;
+    EXPECT_NE(help.find("Exit codes:"), std::string::npos) << command;
     // The example is of this command, or of one below it.
     std::string words = path.front();
     for (size_t i = 1; i < path.size(); ++i) words += " " + path[i];

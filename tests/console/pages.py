@@ -116,6 +116,7 @@ def rows(browser):
     check(browser, "rows")
     browser.act("Delete", within="//section[.//h3[contains(., 'bytes')]]//td")
     browser.see("There are no such rows.")
+    long_texts(browser)
     # A page after the other, to the end and back.
     browser.fill("From row", "user:", within="//main")
     browser.fill("Before row", "user;", within="//main")
@@ -132,6 +133,47 @@ def rows(browser):
     browser.click("Read", within="//main")
     browser.act("Delete the row")
     browser.see("There are no such rows.")
+
+
+def long_texts(browser):
+    """Keys and values that are too long to be shown at once, and can be shown all the same."""
+    middle = "m" * 300
+    for key in ("long:" + middle + "one", "long:" + middle + "two"):
+        browser.act("Put a cell", {"Row": key, "Column": "c", "Value": "v" * 5000 + "end of " + key[-3:]}, within="//form[1]")
+    browser.fill("From row", "long:", within="//main")
+    browser.fill("Before row", "long;", within="//main")
+    browser.click("Read", within="//main")
+    browser.see("mone", "mtwo", "end of one", "end of two")  # what tells them apart
+    browser.miss(middle, "v" * 2000)
+    check(browser, "long-texts")
+    one = "//section[.//h3[contains(., 'mone')]]"
+    value = browser.find(one + "//button[@aria-label='Show all 5,010 characters of the value']")
+    value.send_keys(Keys.ENTER)
+    browser.see("v" * 5000 + "end of one")
+    value = browser.find(one + "//button[@aria-label='Show less of the value' and @aria-expanded='true']")
+    value.send_keys(Keys.SPACE)
+    browser.miss("v" * 2000)
+    browser.click("Show all 308 characters", within=one + "//h3")
+    browser.see("long:" + middle + "one")
+    for end in ("mone", "mtwo"):
+        browser.act("Delete the row", within=f"//section[.//h3[contains(., '{end}')]]")
+        browser.miss(end)
+    browser.see("There are no such rows.")
+
+
+def no_page(browser):
+    """An address without a page says so, whatever stands in it, and the way to the others is there."""
+    for address, shown in (("#/datasets/%zz", "#/datasets/%zz"), ("#/nonsense/x", "#/nonsense/x"), ("#/constructor", "#/constructor")):
+        browser.go(address)
+        browser.see(f"The console has no page at {shown}.")
+        browser.find("//nav//a[normalize-space()='Datasets']")
+    check(browser, "no-page")
+    browser.driver.refresh()  # an address without a page may be the first one
+    browser.see("Paste a token")
+    browser.sign_in("token-ops")
+    browser.see("The console has no page at #/constructor.")
+    browser.click("Overview", within="//header")
+    browser.see("What needs somebody")
 
 
 def objects(browser):
@@ -330,7 +372,7 @@ def fewer_rights(browser):
             .then((answer) => done(answer.status));""")
     assert answer == 403, answer
     browser.go("#/shards")
-    browser.see("need the right")  # the overview in its place
+    browser.see("The page Shards is not shown: your token needs the right")
     browser.click("Sign out", within="//header")
     browser.see("Paste a token")
     browser.sign_in("token-ops")
@@ -376,7 +418,7 @@ def hidden(browser):
     browser.driver.execute_script("window.fetch = window.honest;")
 
 
-STEPS = [sign_in, overview, datasets, hidden, rows, objects, mappings, consumers, reports, migrations, shards, backups, fewer_rights, trouble]
+STEPS = [sign_in, overview, no_page, datasets, hidden, rows, objects, mappings, consumers, reports, migrations, shards, backups, fewer_rights, trouble]
 
 
 def main():

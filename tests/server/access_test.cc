@@ -152,6 +152,23 @@ TEST(AccessList, MistakesAreListedWithoutSecrets) {
             std::string::npos);
 }
 
+TEST(AccessList, ACallerHasANameThatCanBePrinted) {
+  const auto status = [](const std::string& name) {
+    return AccessList::Parse(List(Entry(name, "t", R"({"*": "read"})"))).status();
+  };
+  for (const std::string& name :
+       {std::string("a"), std::string(200, 'a'), std::string("web of Jörg"), std::string("\xC2\xA0")}) {
+    EXPECT_OK(status(name)) << name;
+  }
+  for (const std::string& name : {std::string(), std::string(201, 'a'), std::string("a\\nb"),
+                                  std::string("\x7F"), std::string("\xC2\x9B")}) {
+    EXPECT_THAT(status(name), FailsWith(kInvalid, "tokens[0].name: must be 1 to 200 printable characters"))
+        << name;
+  }
+  EXPECT_THAT(AccessList::Parse(List(Entry("a", "t", R"({"": "read"})"))).status(),
+              FailsWith(kInvalid, "tokens[0].rights: has an empty name"));
+}
+
 TEST(AccessList, ACertificateIsKnownByItsName) {
   ASSERT_OK_AND_ASSIGN(
       const AccessList list,

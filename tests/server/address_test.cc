@@ -99,6 +99,10 @@ TEST(Address, EveryMistakeIsNamed) {
     EXPECT_NE(text.find("server.listen[" + std::to_string(i) + "]"), std::string::npos) << text;
   EXPECT_NE(text.find("server.http"), std::string::npos);
   EXPECT_NE(text.find("server.resp: '6379' is not an address"), std::string::npos) << text;
+  EXPECT_NE(text.find("server.listen[4]: the port of 'host:70000' is greater than 65535"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("server.listen[1]: 'host:port' is not an address"), std::string::npos) << text;
+  EXPECT_NE(text.find("server.listen[3]: '::1:7400' is not an address"), std::string::npos) << text;
 }
 
 }  // namespace

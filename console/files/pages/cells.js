@@ -60,13 +60,13 @@ function Row({ dataset, row, given, hex, options, writes, onChanged }) {
       setError(problem);
     }
   };
-  return html`<section class="panel"><div class="row"><h3><${Bytes} value=${row} hex=${hex} /></h3>
+  return html`<section class="panel"><div class="row"><h3><${Bytes} value=${row} hex=${hex} what="row key" /></h3>
       ${writes && html`<${Put} dataset=${dataset} row=${row} onDone=${onChanged} />
         <${Action} label="Delete the row" kind="danger" about="All columns and all versions of this row are deleted." onDone=${onChanged}
           line=${() => command('kv delete', [dataset, row])} run=${() => call('delete_row', { dataset, row }).then(() => undefined)} />`}</div>
     <div class="scroll" tabindex="0" role="region" aria-label=${`Columns of ${textOf(row)}`}><table>
       <thead><tr><th scope="col">column</th><th scope="col">values, the newest first</th>${writes && html`<th scope="col"><span class="hidden">actions</span></th>`}</tr></thead>
-      <tbody>${items.map((item) => html`<tr key=${keyOf(item.column)}><td><${Bytes} value=${item.column} hex=${hex} /></td>
+      <tbody>${items.map((item) => html`<tr key=${keyOf(item.column)}><td><${Bytes} value=${item.column} hex=${hex} what="column" /></td>
         <td><ul class="cells">${item.cells.map((cell) => html`<li><${Bytes} value=${cell.value} hex=${hex} most=${2000} /> <${Time} ms=${cell.timestamp} /></li>`)}</ul></td>
         ${writes && html`<td><div class="row"><${Put} dataset=${dataset} row=${row} column=${item.column} onDone=${onChanged} />
           <${Action} label="Delete" title="Delete a column" kind="danger" about="All versions of this column are deleted." onDone=${onChanged}
