@@ -1,4 +1,5 @@
 #include <atomic>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -81,7 +82,7 @@ TEST(Purge, NeverTakesWhatWasPutAfterALimitWasRaised) {
   };
   EXPECT_OK(dataset.backend->Reclaim(dataset.spec, raise));
   EXPECT_TRUE(raised);
-  const auto read = dataset.rows->Get(row, {.versions = 10});
+  const auto read = dataset.rows->Get(row, {.versions = 10}, std::nullopt);
   ASSERT_OK(read);
   ASSERT_EQ(read->items.size(), 2u);
   EXPECT_EQ(read->items[0].cells[0].value, "kept");
