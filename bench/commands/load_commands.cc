@@ -162,7 +162,7 @@ void AddSequences(CLI::App& group, Globals& globals) {
   command->add_option("--durability", args->durability, "Durability of our store, rocksdb and redis")
       ->check(CLI::IsMember({"process", "machine"}))
       ->capture_default_str();
-  command->add_option("--users", args->options.users)
+  command->add_option("--users", args->options.users, "Users, each with a row of events")
       ->check(CLI::Range(100, 100'000'000))
       ->capture_default_str();
   command->add_option("--events", args->options.events, "Events of 64 bytes to load")->capture_default_str();

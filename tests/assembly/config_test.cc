@@ -91,7 +91,7 @@ TEST(Config, EveryFieldArrives) {
       "mysql": {
         "user": "kv", "password_file": "secret", "id_map": "id.json", "mod_map": "/maps/mod.json",
         "tls": {"ca": "ca.pem", "cert": "cert.pem", "key": "key.pem"},
-        "pool": {"max_connections": 1, "min_connections": 2, "max_total": 16, "wait_ms": 3, "lifetime_s": 4, "idle_s": 5,
+        "pool": {"max_connections": 2, "min_connections": 1, "max_total": 16, "wait_ms": 3, "lifetime_s": 4, "idle_s": 5,
                  "check_after_ms": 6, "connect_timeout_s": 7, "read_timeout_s": 8, "write_timeout_s": 9, "lock_wait_s": 2,
                  "statements": 11},
         "breaker": {"failures": 12, "min_pause_ms": 13, "max_pause_ms": 14},
@@ -113,8 +113,8 @@ TEST(Config, EveryFieldArrives) {
   EXPECT_TRUE(fleet.options.tls.required);
   EXPECT_EQ(fleet.options.tls.key, dir / "key.pem");
   const mysql::PoolOptions& pool = fleet.options.pool;
-  EXPECT_EQ(pool.max_connections, 1u);
-  EXPECT_EQ(pool.min_connections, 2u);
+  EXPECT_EQ(pool.max_connections, 2u);
+  EXPECT_EQ(pool.min_connections, 1u);
   EXPECT_EQ(pool.max_total, 16u);
   EXPECT_EQ(pool.wait_ms, 3u);
   EXPECT_EQ(pool.lifetime_s, 4u);
@@ -160,6 +160,10 @@ TEST(Config, MistakesAreNamed) {
       {WithMySql(R"("id_map": "a")"), "id_map: names a file, but zookeeper is given, too"},
       {WithMySql(R"("password_file": "nowhere")"), "mysql.password_file: cannot read /etc/kv/nowhere"},
       {WithMySql(R"("pool": {"max_connections": 0})"), "mysql.pool.max_connections"},
+      {WithMySql(R"("pool": {"max_connections": 4, "min_connections": 5})"),
+       "mysql.pool.min_connections: 5 is above max_connections, 4"},
+      {WithMySql(R"("breaker": {"min_pause_ms": 30, "max_pause_ms": 20})"),
+       "mysql.breaker.min_pause_ms: 30 is above max_pause_ms, 20"},
       {WithMySql(R"("pool": {"max_total": 0})"), "mysql.pool.max_total"},
       {WithMySql(R"("pool": {"lock_wait_s": 15})"), "lock_wait_s: 15 is not below read_timeout_s, 15"},
       {WithMySql(R"("pool": {"size": 1})"), "mysql.pool.size"},

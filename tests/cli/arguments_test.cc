@@ -94,7 +94,9 @@ TEST(Arguments, AnEmptyTextIsRefusedWhereItMeansNothing) {
   std::set<std::string> accepted;
   WalkAll([&](WholeProgram& program, const CLI::App& app, const WordList& path) {
     for (const CLI::Option* option : app.get_options()) {
-      if (option->get_expected_max() == 0 || option->get_lnames().empty()) continue;
+      // A hidden option has no name that the library tells.
+      if (option->get_expected_max() == 0 || option->get_lnames().empty() || option->get_name().empty())
+        continue;
       WordList words = path;
       words.push_back(option->get_name());
       words.insert(words.end(), static_cast<size_t>(std::max(1, option->get_items_expected_min())), "");
