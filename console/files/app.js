@@ -22,7 +22,7 @@ const kPages = [
 /// In place of a page that is not there, or not for this caller.
 function NoPage({ path }) {
   const known = kPages.find((page) => page.path === path[0]);
-  return html`<h1>No such page</h1><section class="panel"><p>${known
+  return html`<h1>${known ? known.name : 'No such page'}</h1><section class="panel"><p>${known
     ? `The page ${known.name} is not shown: your token needs the right to what is on it, or this server does not have it.`
     : html`The console has no page at <code>#/${path.join('/')}</code>.`} Choose one above.</p></section>`;
 }

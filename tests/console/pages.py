@@ -356,6 +356,8 @@ def fewer_rights(browser):
     browser.see("web")
     for page in ("Shards", "Backups"):
         assert not browser.has(f"//nav//a[normalize-space()='{page}']"), page
+    browser.see("The page Backups is not shown: your token needs the right")
+    browser.go("#/")
     browser.see("need the right")
     browser.go("#/datasets")
     browser.see("events")
