@@ -18,6 +18,8 @@ constexpr std::chrono::seconds kMaxPut{60};
 constexpr std::chrono::seconds kMaxLastPut{2};
 /// If a write is not readable for so long, the log has lost it.
 constexpr std::chrono::seconds kUnreadable{60};
+/// So many schemas wait to be sent; each has the whole catalog.
+constexpr size_t kMostSchemas = 64;
 
 }  // namespace
 
@@ -151,6 +153,8 @@ absl::Status LogShipper::NoteSchema() {
   if (!schema.ok()) return schema.status();
   // It is read behind the mark: a dataset that comes or goes in between counts as if it had before the mark.
   if (*schema != (chain.schemas.empty() ? chain.schema : chain.schemas.back().schema)) {
+    // While nothing can be sent, the older ones are enough: a restore then has the last one a little early.
+    if (chain.schemas.size() >= kMostSchemas) chain.schemas.pop_back();
     chain.schemas.push_back({chain.marks.back(), *std::move(schema)});
   }
   return absl::OkStatus();

@@ -13,14 +13,14 @@
 namespace kvstore::backup {
 namespace {
 
-/// Finds the numbers that a chain lacks.
-void CheckNumbers(const std::vector<std::string>& names, Verified& verified) {
-  uint64_t next = 1;
-  for (const std::string& name : names) {
-    const auto [chain, number] = PartsOfSegment(name);
-    if (number > next) {
+/// Finds the numbers that a chain lacks from a segment on, and before the first one of all.
+void CheckNumbers(const std::vector<std::string>& names, size_t first, Verified& verified) {
+  uint64_t next = first == 0 ? 1 : 0;  // 0: any
+  for (size_t i = first; i < names.size(); ++i) {
+    const auto [chain, number] = PartsOfSegment(names[i]);
+    if (next != 0 && number > next) {
       verified.problems.push_back(
-          fmt::format("{}: segments of the log that are missing before it: {}", name, number - next));
+          fmt::format("{}: segments of the log that are missing before it: {}", names[i], number - next));
     }
     next = number + 1;
   }
@@ -57,13 +57,14 @@ absl::Status VerifyLogChain(const Manifest& manifest, BlobStore& blobs, VerifyDe
   const auto names = ListLogChain(blobs, manifest.id);
   if (!names.ok()) return names.status();
   verified.objects += names->size();
-  CheckNumbers(*names, verified);
-  if (depth < VerifyDepth::kBytes) return absl::OkStatus();
-  const auto first = FindFirstSegment(blobs, *names, manifest.sequence);
+  const auto found = FindFirstSegment(blobs, *names, manifest.sequence);
   // A restore looks at the same segments to find the first one that it needs.
-  if (absl::IsDataLoss(first.status())) return CheckSegments(blobs, *names, 0, verified);
-  if (!first.ok()) return first.status();
-  return CheckSegments(blobs, *names, *first, verified);
+  if (!found.ok() && !absl::IsDataLoss(found.status())) return found.status();
+  const size_t first = found.value_or(0);
+  CheckNumbers(*names, first, verified);
+  if (depth >= VerifyDepth::kBytes) return CheckSegments(blobs, *names, first, verified);
+  if (!found.ok()) verified.problems.emplace_back(found.status().message());
+  return absl::OkStatus();
 }
 
 }  // namespace kvstore::backup

@@ -175,7 +175,8 @@ absl::Status Migration::Arm() {
 }
 
 absl::Status Migration::CopyTheRest(Clock::time_point in_time) {
-  // A host that hangs does not hold writes for longer either.
+  // No call begins behind that time, and those to another server end. A MySQL server that hangs in a call is
+  // given up after its read timeout.
   const CallScope scope(CallLimits{.deadline = in_time, .cancelled = &cancelled_});
   if (auto status = truth().TransitionTo(epoch_, State::kFrozen, true); !status.ok()) return status;
   Reached("cutover.frozen");
@@ -195,9 +196,9 @@ absl::Status Migration::Freeze() {
   const auto frozen_at = Clock::now();
   const absl::Status copied = CopyTheRest(frozen_at + milliseconds(names_.freeze_ms));
   if (absl::IsDeadlineExceeded(copied)) {
-    return BackOut(absl::DeadlineExceededError(
-        fmt::format("writes were held for {} ms, which is the limit (freeze_ms): {}", names_.freeze_ms,
-                    std::string(copied.message()))));
+    return BackOut(absl::DeadlineExceededError(fmt::format(
+        "writes were held for {} ms, and {} ms (freeze_ms), which is the limit, were not enough: {}",
+        Milliseconds(Clock::now() - frozen_at), names_.freeze_ms, std::string(copied.message()))));
   }
   if (!copied.ok()) return BackOut(copied);
   Reached("cutover.counted");
@@ -358,8 +359,16 @@ absl::Status Migration::Abort() {
     const auto waits = CancelMustWait();
     if (!waits.ok()) return waits.status();
     if (*waits) {
-      return Change([](Record& record) { record.phase = Phase::kReady; },
-                    "a host was restarted or replaced: both sides are compared before the target is removed");
+      // An earlier attempt may have ended the recording of writes on the source, which the takeover begins
+      // again.
+      retake_ = true;
+      return Change(
+          [](Record& record) {
+            record.phase = Phase::kReady;
+            record.automatic = false;
+            if (record.wanted == Wanted::kNothing) record.wanted = Wanted::kCancel;
+          },
+          "a host was restarted or replaced: both sides are compared before the target is removed");
     }
     // The source may still be frozen by a cutover that was interrupted.
     if (auto status = source_->TransitionTo(epoch, State::kServing, false); !status.ok()) return status;

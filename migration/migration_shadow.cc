@@ -21,20 +21,26 @@ absl::Status Migration::SetShadowShare(uint32_t share, std::string who) {
 }
 
 absl::Status Migration::RequestCutoverAllTheSame(std::string who) {
+  std::string event;
+  const bool before = accepts_differences_;
   const absl::Status status = ChangeOrRefuse(
       [&](Record& record) -> absl::Status {
         const uint64_t open = std::exchange(record.shadow.open, 0);
         if (auto possible = CheckCommand(record, Name(Wanted::kCutover)); !possible.ok()) return possible;
         record.wanted = Wanted::kCutover;
-        record.AddEvent(who,
-                        fmt::format("cutover asked for, although {} units differed in shadow reads", open),
-                        WallClockMs());
+        event = "cutover asked for";
+        if (open > 0) event += fmt::format(", although {} units differed in shadow reads", open);
+        record.AddEvent(who, event, WallClockMs());
         // Also those that are found until the cutover begins.
         accepts_differences_ = true;
         return absl::OkStatus();
       },
       /*event=*/"", who);
-  if (!status.ok()) accepts_differences_ = false;
+  if (status.ok()) {
+    spdlog::info("migration of '{}': {} ({})", names_.dataset, event, who);
+  } else {
+    accepts_differences_ = before;
+  }
   wake_run_.notify_all();
   return status;
 }

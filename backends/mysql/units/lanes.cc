@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/mutex.h"
+#include "kvstore_api/call_scope.h"
 
 namespace kvstore::mysql {
 namespace {
@@ -55,7 +56,8 @@ absl::Status InLanes(const ShardMap& map, const std::vector<uint32_t>& shards,
   std::atomic<size_t> next{0};
   Mutex mutex;  // guards first
   absl::Status first;
-  const auto run = [&] {
+  const auto run = [&, limits = CallScope::Current()] {
+    const CallScope scope(limits);
     for (size_t i = next++; i < ordered.size(); i = next++) {
       absl::Status status = work(ordered[i]);
       const MutexLock lock(mutex);
