@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -35,6 +36,13 @@ void ReadPool(JsonFields& fields, mysql::PoolOptions& pool) {
     fields.Fail("lock_wait_s",
                 fmt::format("{} is not below read_timeout_s, {}", pool.lock_wait_s, pool.read_timeout_s));
   }
+  // A default gives way to what was given.
+  if (fields.Find("max_connections") == nullptr) {
+    pool.max_connections = std::max(pool.max_connections, pool.min_connections);
+  }
+  if (fields.Find("min_connections") == nullptr) {
+    pool.min_connections = std::min(pool.min_connections, pool.max_connections);
+  }
   if (pool.min_connections > pool.max_connections) {
     fields.Fail("min_connections",
                 fmt::format("{} is above max_connections, {}", pool.min_connections, pool.max_connections));
@@ -45,6 +53,12 @@ void ReadBreaker(JsonFields& fields, mysql::BreakerOptions& breaker) {
   ReadUint(fields, "failures", 1, 1000, breaker.failures);
   ReadUint(fields, "min_pause_ms", 1, 600'000, breaker.min_pause_ms);
   ReadUint(fields, "max_pause_ms", 1, 600'000, breaker.max_pause_ms);
+  if (fields.Find("max_pause_ms") == nullptr) {
+    breaker.max_pause_ms = std::max(breaker.max_pause_ms, breaker.min_pause_ms);
+  }
+  if (fields.Find("min_pause_ms") == nullptr) {
+    breaker.min_pause_ms = std::min(breaker.min_pause_ms, breaker.max_pause_ms);
+  }
   if (breaker.min_pause_ms > breaker.max_pause_ms) {
     fields.Fail("min_pause_ms",
                 fmt::format("{} is above max_pause_ms, {}", breaker.min_pause_ms, breaker.max_pause_ms));
@@ -95,8 +109,7 @@ void ReadMaps(JsonFields& fields, const BackendReaderContext& context, MySqlFlee
   if (files && servers) {
     fields.Fail(fleet.id_map.empty() ? "mod_map" : "id_map",
                 "names a file, but zookeeper is given, too: the shard maps are in files or in ZooKeeper; "
-                "leave one of "
-                "them out");
+                "leave one of them out");
   }
   if (files && !servers) fleet.zookeeper.servers.clear();
   if (fleet.zookeeper.servers.empty() && (fleet.id_map.empty() || fleet.mod_map.empty())) {

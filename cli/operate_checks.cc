@@ -131,6 +131,9 @@ Findings FindOldBackups(const BackupConfig& to, const shardops::FleetOptions& op
   shardops::FleetSession session(options, /*who=*/"", /*report=*/nullptr);
   const auto maps = shardops::Maps::Load((*session).zookeeper, options.root);
   if (!maps.ok()) return maps.status();
+  // Of which pair these are nobody can say, since their manifests cannot be read.
+  std::string unreadable;
+  for (const fleet_backup::UnreadablePair& pair : newest->unreadable) unreadable += "; " + pair.ToString();
   std::vector<Finding> findings;
   const uint64_t now_ms = WallClockMs();
   for (const shardops::Pair& pair : maps->Pairs()) {
@@ -146,10 +149,11 @@ Findings FindOldBackups(const BackupConfig& to, const shardops::FleetOptions& op
       if (found == nullptr || found->manifest.began_ms < backup.manifest.began_ms) found = &backup;
     }
     if (found == nullptr) {
-      findings.push_back({name,
-                          fmt::format("there is no backup of it that can be read: kv backup create --host {}",
-                                      pair.master.ToString()),
-                          kBackupPage});
+      findings.push_back(
+          {name,
+           fmt::format("there is no backup of it that can be read: kv backup create --host {}{}",
+                       pair.master.ToString(), unreadable),
+           kBackupPage});
       continue;
     }
     const uint64_t age_ms = now_ms - std::min(now_ms, found->manifest.began_ms);
@@ -160,9 +164,6 @@ Findings FindOldBackups(const BackupConfig& to, const shardops::FleetOptions& op
     if (!found->problem.empty()) {
       findings.push_back({name, "a newer backup of it cannot be read: " + found->problem, kBackupPage});
     }
-  }
-  for (const fleet_backup::UnreadablePair& pair : newest->unreadable) {
-    findings.push_back({fmt::format("GTID domain {}", pair.domain), pair.ToString(), kBackupPage});
   }
   return findings;
 }

@@ -97,6 +97,13 @@ absl::Status RemoveIfDropped(const Metadata& metadata, const ReportInfo& info) {
     const auto settings = SettingsFromText(found->second.value);
     if (!settings.ok() || settings->id == info.settings.id) return absl::OkStatus();
   }
+  const auto names = metadata.List();
+  if (!names.ok()) return absl::OkStatus();
+  for (const std::string& name : *names) {
+    // IDs begin again if the dataset itself was dropped and made, or restored, meanwhile.
+    const auto other = metadata.Get(name, {});
+    if (!other.ok() || other->settings.id == info.settings.id) return absl::OkStatus();
+  }
   KV_RETURN_IF_ERROR(DeleteRows(metadata, info.settings));
   KV_RETURN_IF_ERROR(metadata.store().DeleteRow(metadata.dataset(), BatchesRow(info.settings.id), {}));
   return absl::NotFoundError(fmt::format(

@@ -18,9 +18,10 @@ absl::StatusOr<uint64_t> DeletePoints(const Metadata& metadata, const ReportInfo
 absl::Status DropReport(const Metadata& metadata, const std::string& report);
 
 /// To be called by whoever has put rows of points, after the last put. A drop may have looked for rows before
-/// they were there; nobody would find them again, because the ID of a report is never given twice. If the
-/// report of this name and ID is gone, its rows are removed, and this returns NOT_FOUND. OK if it is there,
-/// or if the store does not say whether it is.
+/// they were there; nobody would find them again, because a dataset never gives the ID of a report twice. If
+/// the report of this name and ID is gone, and no other one has the ID, its rows are removed, and this
+/// returns NOT_FOUND. OK otherwise, and if the store does not say so within the time of the call: then rows
+/// may stay.
 absl::Status RemoveIfDropped(const Metadata& metadata, const ReportInfo& info);
 
 }  // namespace kvstore::reports

@@ -24,9 +24,9 @@ struct WriteBatchOptions {
 ///
 /// A row's part of the batch becomes visible at once; different rows at different moments. After an error
 /// some rows may be written and others not: repeat the write under its batch ID. NOT_FOUND or
-/// FAILED_PRECONDITION, and nothing stays of it, if the report was dropped since its info in the batch was
-/// read, also during the call. FAILED_PRECONDITION names the batch, and nothing is written, if its ID is that
-/// of a batch with other points, or with another `add`.
+/// FAILED_PRECONDITION if the report was dropped since its info in the batch was read, also during the call:
+/// nothing stays of it then, unless the call's time is over. FAILED_PRECONDITION names the batch, and nothing
+/// is written, if its ID is that of a batch with other points, or with another `add`.
 absl::StatusOr<uint64_t> WriteBatch(const Metadata& metadata, const Batch& batch,
                                     const WriteBatchOptions& options);
 

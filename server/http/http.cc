@@ -85,8 +85,7 @@ class HttpServer::Session : public std::enable_shared_from_this<Session> {
     if (checks_host_ && !NamesThisMachine({host.data(), host.size()})) {
       Set(http::status::forbidden, "text/plain",
           "Host: must be localhost or an IP address. Other names are refused, because a web page could reach "
-          "this "
-          "server under a name of its own (DNS rebinding)\n");
+          "this server under a name of its own (DNS rebinding)\n");
     } else if (!head && request.method() != http::verb::get) {
       Set(http::status::method_not_allowed, "text/plain", "GET and HEAD only\n");
     } else if (page == "/metrics") {

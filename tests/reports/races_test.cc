@@ -235,6 +235,15 @@ TEST_F(RacesTest, AReportThatIsMadeAgainMeanwhileKeepsItsRows) {
             (std::map<std::string, std::vector<TimeValue>>{{"US", {{3 * kDayMs, Number::Integer(20)}}}}));
 }
 
+/// The dataset was dropped and made again, and its IDs with it.
+TEST_F(RacesTest, AnotherReportWithTheIdKeepsItsRows) {
+  ASSERT_OK(Write(0, 1));
+  ReportInfo old = info_;
+  old.name = "gone";
+  EXPECT_OK(RemoveIfDropped(metadata_, old));
+  EXPECT_EQ(Clicks().size(), 1u);
+}
+
 TEST_F(RacesTest, AStoreThatDoesNotAnswerLosesNoPoints) {
   ASSERT_OK(Write(0, 1));
   bool written = false;

@@ -88,11 +88,11 @@ function Answer({ answer, form }) {
 
 /// One value for each series, as bars.
 function Totals({ series, several }) {
-  const rows = series.map((one) => ({ label: labelOf(one, several), value: one.points[0] ? one.points[0][1] : 0, compared: one.compared && one.compared[0] ? one.compared[0][1] : null }));
-  const most = Math.max(1e-9, ...rows.map((row) => Math.abs(Number(row.value))));
-  return html`<table><caption class="hidden">Totals</caption><tbody>${rows.map((row) => html`<tr><th scope="row">${row.label}</th><td class="number">${number(row.value)}</td>
+  const rows = series.map((one) => ({ label: labelOf(one, several), value: one.points[0] ? one.points[0][1] : null, compared: one.compared && one.compared[0] ? one.compared[0][1] : null }));
+  const most = Math.max(1e-9, ...rows.map((row) => Math.abs(Number(row.value || 0))));
+  return html`<table><caption class="hidden">Totals</caption><tbody>${rows.map((row) => html`<tr><th scope="row">${row.label}</th><td class="number">${row.value === null ? '-' : number(row.value)}</td>
     ${row.compared !== null && html`<td class="number faint">before: ${number(row.compared)}</td>`}
-    <td style=${{ width: '50%' }}><div class="bar"><span style=${{ width: `${100 * Math.abs(Number(row.value)) / most}%` }}></span></div></td></tr>`)}</tbody></table>`;
+    <td style=${{ width: '50%' }}><div class="bar"><span style=${{ width: `${100 * Math.abs(Number(row.value || 0)) / most}%` }}></span></div></td></tr>`)}</tbody></table>`;
 }
 
 function Report({ name, query }) {

@@ -157,7 +157,8 @@ absl::Status PlanRange(std::string_view key_text, const absl::StatusOr<RangeWant
     plan.options.time_range = {.start = kMaxTimestamp, .end = kMaxTimestamp + 1};
   // Whether there is an entry at all decides what no entries are answered with.
   if (wanted->count == 0u) plan.options.time_range = RangeWanted().range;
-  const uint64_t versions = newest_first ? wanted->count.value_or(kMaxSequence) : kMaxSequence;
+  const bool counts = newest_first || wanted->count == 0u;
+  const uint64_t versions = counts ? wanted->count.value_or(kMaxSequence) : kMaxSequence;
   plan.options.versions =
       static_cast<uint32_t>(std::clamp<uint64_t>(versions, 1, std::numeric_limits<uint32_t>::max()));
   return absl::OkStatus();
