@@ -58,13 +58,11 @@ absl::Status VerifyLogChain(const Manifest& manifest, BlobStore& blobs, VerifyDe
   if (!names.ok()) return names.status();
   verified.objects += names->size();
   const auto found = FindFirstSegment(blobs, *names, manifest.sequence);
-  // A restore looks at the same segments to find the first one that it needs.
+  // A restore looks at the same segments to find the first one that it needs. Without it all are looked at.
   if (!found.ok() && !absl::IsDataLoss(found.status())) return found.status();
   const size_t first = found.value_or(0);
   CheckNumbers(*names, first, verified);
-  if (depth >= VerifyDepth::kBytes) return CheckSegments(blobs, *names, first, verified);
-  if (!found.ok()) verified.problems.emplace_back(found.status().message());
-  return absl::OkStatus();
+  return depth < VerifyDepth::kBytes ? absl::OkStatus() : CheckSegments(blobs, *names, first, verified);
 }
 
 }  // namespace kvstore::backup
