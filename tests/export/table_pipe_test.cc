@@ -58,7 +58,7 @@ std::string FrameOf(BatchBuilder& builder) {
 class Aligned {
  public:
   explicit Aligned(std::string_view bytes) : words_((bytes.size() + 7) / 8), size_(bytes.size()) {
-    std::memcpy(words_.data(), bytes.data(), bytes.size());
+    if (!bytes.empty()) std::memcpy(words_.data(), bytes.data(), bytes.size());
   }
   std::string_view view() const { return {reinterpret_cast<const char*>(words_.data()), size_}; }
 
