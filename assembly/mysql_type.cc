@@ -19,6 +19,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// Refuses a lower end above the upper one. A default gives way to an end that was given.
+template <typename Number>
+void CheckOrder(JsonFields& fields, const char* low_field, Number& low, const char* high_field,
+                Number& high) {
+  if (fields.Find(high_field) == nullptr) high = std::max(high, low);
+  if (fields.Find(low_field) == nullptr) low = std::min(low, high);
+  if (low > high) fields.Fail(low_field, fmt::format("{} is above {}, {}", low, high_field, high));
+}
+
 void ReadPool(JsonFields& fields, mysql::PoolOptions& pool) {
   ReadUint(fields, "max_connections", 1, 1000, pool.max_connections);
   ReadUint(fields, "min_connections", 0, 1000, pool.min_connections);
@@ -36,33 +45,14 @@ void ReadPool(JsonFields& fields, mysql::PoolOptions& pool) {
     fields.Fail("lock_wait_s",
                 fmt::format("{} is not below read_timeout_s, {}", pool.lock_wait_s, pool.read_timeout_s));
   }
-  // A default gives way to what was given.
-  if (fields.Find("max_connections") == nullptr) {
-    pool.max_connections = std::max(pool.max_connections, pool.min_connections);
-  }
-  if (fields.Find("min_connections") == nullptr) {
-    pool.min_connections = std::min(pool.min_connections, pool.max_connections);
-  }
-  if (pool.min_connections > pool.max_connections) {
-    fields.Fail("min_connections",
-                fmt::format("{} is above max_connections, {}", pool.min_connections, pool.max_connections));
-  }
+  CheckOrder(fields, "min_connections", pool.min_connections, "max_connections", pool.max_connections);
 }
 
 void ReadBreaker(JsonFields& fields, mysql::BreakerOptions& breaker) {
   ReadUint(fields, "failures", 1, 1000, breaker.failures);
   ReadUint(fields, "min_pause_ms", 1, 600'000, breaker.min_pause_ms);
   ReadUint(fields, "max_pause_ms", 1, 600'000, breaker.max_pause_ms);
-  if (fields.Find("max_pause_ms") == nullptr) {
-    breaker.max_pause_ms = std::max(breaker.max_pause_ms, breaker.min_pause_ms);
-  }
-  if (fields.Find("min_pause_ms") == nullptr) {
-    breaker.min_pause_ms = std::min(breaker.min_pause_ms, breaker.max_pause_ms);
-  }
-  if (breaker.min_pause_ms > breaker.max_pause_ms) {
-    fields.Fail("min_pause_ms",
-                fmt::format("{} is above max_pause_ms, {}", breaker.min_pause_ms, breaker.max_pause_ms));
-  }
+  CheckOrder(fields, "min_pause_ms", breaker.min_pause_ms, "max_pause_ms", breaker.max_pause_ms);
 }
 
 void ReadTls(JsonFields& fields, const fs::path& folder, mysql::TlsOptions& tls) {

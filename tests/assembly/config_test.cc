@@ -83,6 +83,15 @@ TEST(Config, BackupsHaveAPlaceAndATime) {
   }
 }
 
+TEST(Config, ADefaultGivesWayToWhatIsGiven) {
+  ASSERT_OK_AND_ASSIGN(
+      const OpenOptions options,
+      Parse(WithMySql(R"("pool": {"min_connections": 20}, "breaker": {"max_pause_ms": 100})")));
+  ASSERT_NE(FindFleet(options), nullptr);
+  EXPECT_EQ(FindFleet(options)->options.pool.max_connections, 20u);
+  EXPECT_EQ(FindFleet(options)->options.breaker.min_pause_ms, 100u);
+}
+
 TEST(Config, EveryFieldArrives) {
   const TempDir dir;
   std::ofstream(dir / "secret") << "p w\n";

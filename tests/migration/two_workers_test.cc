@@ -94,16 +94,38 @@ class SharedCatalog : public Catalog {
   const std::string self_;
 };
 
+/// What all processes of a test share: an embedded store, the fleet, and the catalog. Must outlive them.
+struct Site {
+  Site() {
+    SharedFleet().Clear();
+    auto data = rocks::DataDir::Open(dir.path(), /*create=*/true);
+    EXPECT_OK(data);
+    shared = std::make_shared<Shared>(data->catalog());
+    rocksdb = *RocksDbBackend::Open(*std::move(data), {}, {},
+                                    {.cache_bytes = 8 << 20, .write_buffer_bytes = 8 << 20});
+    mysql = *SharedFleet().Open();
+  }
+  /// Makes a process, and no other one, seem to be dead.
+  void Die(const std::string& process) const {
+    const std::lock_guard lock(shared->mutex);
+    shared->dead = process;
+  }
+
+  const TempDir dir;
+  std::shared_ptr<Shared> shared;
+  std::shared_ptr<Backend> rocksdb;
+  std::shared_ptr<Backend> mysql;
+};
+
 /// A process: a router and a migrator over backends that it shares with others.
 class Process {
  public:
-  Process(const std::shared_ptr<Shared>& shared, const std::string& self,
-          const std::shared_ptr<Backend>& rocksdb, const std::shared_ptr<Backend>& mysql) {
-    auto catalog = std::make_unique<SharedCatalog>(shared, self);
+  Process(const Site& site, const std::string& self) {
+    auto catalog = std::make_unique<SharedCatalog>(site.shared, self);
     const CatalogContents contents = *catalog->Load();
     Router::Backends backends;
-    backends.emplace("rocksdb", std::make_unique<WrappedBackend>(rocksdb, nullptr));
-    backends.emplace("mysql", std::make_unique<WrappedBackend>(mysql, nullptr));
+    backends.emplace("rocksdb", std::make_unique<WrappedBackend>(site.rocksdb, nullptr));
+    backends.emplace("mysql", std::make_unique<WrappedBackend>(site.mysql, nullptr));
     router_ = *Router::Open(std::move(catalog), contents, std::move(backends), "rocksdb");
     migrator_ = std::make_unique<Migrator>(router_->keeper(), "");
   }
@@ -164,26 +186,16 @@ class Stop {
 class TwoWorkersTest : public ::testing::TestWithParam<const char*> {};
 
 TEST(TwoWorkers, OneThatWakesUpWhenAllIsOverEndsToo) {
-  SharedFleet().Clear();
-  const TempDir dir;
-  auto data = rocks::DataDir::Open(dir.path(), /*create=*/true);
-  ASSERT_OK(data);
-  const auto shared = std::make_shared<Shared>(data->catalog());
-  const std::shared_ptr<Backend> rocksdb = *RocksDbBackend::Open(
-      *std::move(data), {}, {}, {.cache_bytes = 8 << 20, .write_buffer_bytes = 8 << 20});
-  const std::shared_ptr<Backend> mysql = *SharedFleet().Open();
-  Process first(shared, "first", rocksdb, mysql);
+  const Site site;
+  Process first(site, "first");
   ASSERT_OK(first.router().CreateDataset({.name = "events"}));
-  Process second(shared, "second", rocksdb, mysql);
+  Process second(site, "second");
   // The next step of the worker is to write a record that does not exist any more.
   Stop stop("cutover.routed");
   ASSERT_OK(first.Do("create", {{"target", "mysql"}, {"share", 100}, {"auto", true}}));
   ASSERT_OK(first.Do("start"));
   ASSERT_TRUE(stop.Reached());
-  {
-    const std::lock_guard lock(shared->mutex);
-    shared->dead = "first";
-  }
+  site.Die("first");
   ASSERT_OK(second.Do("resume"));
   ASSERT_TRUE(second.Await("reversible"));
   ASSERT_OK(second.Do("finish"));
@@ -195,25 +207,15 @@ TEST(TwoWorkers, OneThatWakesUpWhenAllIsOverEndsToo) {
 
 /// An operator's command is given to another process while the first one only seems to be dead.
 TEST(TwoWorkers, OneThatWasOnlySlowWritesOverNoCommand) {
-  SharedFleet().Clear();
-  const TempDir dir;
-  auto data = rocks::DataDir::Open(dir.path(), /*create=*/true);
-  ASSERT_OK(data);
-  const auto shared = std::make_shared<Shared>(data->catalog());
-  const std::shared_ptr<Backend> rocksdb = *RocksDbBackend::Open(
-      *std::move(data), {}, {}, {.cache_bytes = 8 << 20, .write_buffer_bytes = 8 << 20});
-  const std::shared_ptr<Backend> mysql = *SharedFleet().Open();
-  Process first(shared, "first", rocksdb, mysql);
+  const Site site;
+  Process first(site, "first");
   ASSERT_OK(first.router().CreateDataset({.name = "events"}));
-  Process second(shared, "second", rocksdb, mysql);
+  Process second(site, "second");
   Stop stop("verify.pass");
   ASSERT_OK(first.Do("create", {{"target", "mysql"}, {"share", 100}, {"auto", true}}));
   ASSERT_OK(first.Do("start"));
   ASSERT_TRUE(stop.Reached());
-  {
-    const std::lock_guard lock(shared->mutex);
-    shared->dead = "first";
-  }
+  site.Die("first");
   // The second one has recorded the command, and has not taken the migration over yet.
   auto waiting = migration::Migration::Open(second.router().keeper(), "events");
   ASSERT_OK(waiting);
@@ -230,34 +232,23 @@ TEST(TwoWorkers, OneThatWasOnlySlowWritesOverNoCommand) {
 class SleptInTakeover : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(SleptInTakeover, OneThatWakesUpWhenAllIsOverLeavesAllAsItIs) {
-  SharedFleet().Clear();
-  const TempDir dir;
-  auto data = rocks::DataDir::Open(dir.path(), /*create=*/true);
-  ASSERT_OK(data);
-  const auto shared = std::make_shared<Shared>(data->catalog());
-  const std::shared_ptr<Backend> rocksdb = *RocksDbBackend::Open(
-      *std::move(data), {}, {}, {.cache_bytes = 8 << 20, .write_buffer_bytes = 8 << 20});
-  const std::shared_ptr<Backend> mysql = *SharedFleet().Open();
-  const auto die = [&](const char* process) {
-    const std::lock_guard lock(shared->mutex);
-    shared->dead = process;
-  };
-  Process first(shared, "first", rocksdb, mysql);
+  const Site site;
+  Process first(site, "first");
   ASSERT_OK(first.router().CreateDataset({.name = "events"}));
   const CellWrite cell{"c", "v", std::nullopt};
   ASSERT_OK(first.router().PutRow("events", "row", {&cell, 1}, {}).status());
-  Process second(shared, "second", rocksdb, mysql);
-  Process third(shared, "third", rocksdb, mysql);
+  Process second(site, "second");
+  Process third(site, "third");
   ASSERT_OK(first.Do("create", {{"target", "mysql"}, {"share", 100}, {"auto", true}}));
   ASSERT_OK(first.Do("start"));
   ASSERT_TRUE(first.Await("reversible"));
   ASSERT_OK(first.Do("reverse"));
   ASSERT_TRUE(first.Await("ready"));
-  die("first");
+  site.Die("first");
   Stop stop(GetParam());
   ASSERT_OK(second.Do("resume"));
   ASSERT_TRUE(stop.Reached());
-  die("second");
+  site.Die("second");
   ASSERT_OK(third.Do("resume"));
   ASSERT_OK(third.Do("cutover"));
   ASSERT_TRUE(third.Await("reversible"));
@@ -280,20 +271,13 @@ INSTANTIATE_TEST_SUITE_P(Points, SleptInTakeover, ::testing::Values("takeover.re
                          });
 
 TEST_P(TwoWorkersTest, TheOneThatWakesUpDoesNoHarm) {
-  SharedFleet().Clear();
-  const TempDir dir;
-  auto data = rocks::DataDir::Open(dir.path(), /*create=*/true);
-  ASSERT_OK(data);
-  const auto shared = std::make_shared<Shared>(data->catalog());
-  const std::shared_ptr<Backend> rocksdb = *RocksDbBackend::Open(
-      *std::move(data), {}, {}, {.cache_bytes = 8 << 20, .write_buffer_bytes = 8 << 20});
-  const std::shared_ptr<Backend> mysql = *SharedFleet().Open();
+  const Site site;
   History history(Clients::kKeys);
   const uint64_t seed = Seed("two workers");
   {
-    Process first(shared, "first", rocksdb, mysql);
+    Process first(site, "first");
     ASSERT_OK(first.router().CreateDataset({.name = "events"}));
-    Process second(shared, "second", rocksdb, mysql);
+    Process second(site, "second");
     Clients here(first.router(), "events", history, 3, seed);
     Clients there(second.router(), "events", history, 3, seed + 10);
     here.Work(50);
@@ -303,10 +287,7 @@ TEST_P(TwoWorkersTest, TheOneThatWakesUpDoesNoHarm) {
     ASSERT_OK(first.Do("start"));
     ASSERT_TRUE(stop.Reached());
     EXPECT_THAT(second.Do("resume"), FailsWith(absl::StatusCode::kFailedPrecondition, "process first runs"));
-    {
-      const std::lock_guard lock(shared->mutex);
-      shared->dead = "first";
-    }
+    site.Die("first");
     ASSERT_OK(second.Do("resume"));
     // A cutover that was cut short may have been given up, and then has to be requested again.
     EXPECT_TRUE(Eventually([&] {
