@@ -200,8 +200,8 @@ TEST_F(WatchChangesTest, AServerThatStopsEndsItsStreams) {
   EXPECT_NE(end.find("the server stops"), std::string::npos) << end;
   EXPECT_TRUE(events.IsClosed());
   drain.join();
-  const CallScope scope(std::chrono::milliseconds(300));
   ASSERT_OK(stream->Next().status()) << "which was read when it was opened";
+  const CallScope scope(std::chrono::milliseconds(300));
   EXPECT_FALSE(stream->Next().ok());
 }
 
