@@ -15,7 +15,7 @@ absl::StatusOr<std::optional<LeftOutLogs>> RepairLogs(const OpenOptions& given, 
     return absl::InvalidArgumentError(
         "config: backends: none is of type rocksdb, and only that engine has logs that can be repaired");
   }
-  const absl::Status problem = Open(options).status();
+  absl::Status problem = Open(options).status();
   if (problem.ok()) return std::nullopt;
   if (!absl::IsDataLoss(problem)) return problem;
   LeftOutLogs left_out;

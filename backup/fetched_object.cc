@@ -19,7 +19,7 @@ absl::StatusOr<std::string> FetchObject(BlobStore& blobs, const BackedUpFile& fi
     piece.copy(bytes.data() + offset, piece.size());
     return absl::OkStatus();
   };
-  const absl::Status read = blobs.Read(file.blob, {.size = file.size, .checksum = file.checksum}, copy);
+  absl::Status read = blobs.Read(file.blob, {.size = file.size, .checksum = file.checksum}, copy);
   if (read.ok()) return bytes;
   if (absl::IsNotFound(read)) return absl::DataLossError(fmt::format("{}: it is missing", file.blob));
   if (!absl::IsDataLoss(read)) return read;

@@ -39,7 +39,7 @@ class S3Store final : public BlobStore {
     const BlobInfo info{.size = bytes.size(), .checksum = BlobChecksum({digest})};
     S3Call call = s3::PutCall(name, bytes, digest);
     if (mode == PutMode::kIfAbsent) call.headers.emplace_back("if-none-match", "*");
-    const absl::Status status = client_.Run(call);
+    absl::Status status = client_.Run(call);
     if (status.code() == absl::StatusCode::kAlreadyExists && call.may_be_done)
       return OwnOrError(name, info, status);
     if (!status.ok()) return status;
@@ -122,7 +122,7 @@ class S3Store final : public BlobStore {
       }
       return Append(part, range->last - range->first + 1, read);
     };
-    const absl::Status status = client_.Run(call);
+    absl::Status status = client_.Run(call);
     // The blob ends before the range begins.
     if (status.code() == absl::StatusCode::kOutOfRange) return "";
     if (!status.ok()) return status;

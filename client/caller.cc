@@ -178,7 +178,7 @@ absl::StatusOr<std::string> Caller::Instance() {
   // Without the lock, because other threads may have less time.
   v1::GetServerRequest request;
   v1::GetServerResponse server;
-  const absl::Status status = Call(request, server);
+  absl::Status status = Call(request, server);
   if (!status.ok()) return status;
   const MutexLock lock(mutex_);
   instance_ = server.instance();

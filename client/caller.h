@@ -145,13 +145,13 @@ class Caller {
         v1::Call call;
         v1::Answer answer;
         wire::CallKind<Request>::Lend(request, call);
-        const grpc::Status status = AttemptOverStream(call, answer, attempt);
+        grpc::Status status = AttemptOverStream(call, answer, attempt);
         wire::CallKind<Request>::TakeBack(call);
         if (status.ok()) response.Swap(&wire::CallKind<Request>::In(answer));
         if (status.error_code() != grpc::StatusCode::UNIMPLEMENTED) return status;
       }
     }
-    const grpc::Status status = CallOnce(attempt.Context(), request, response);
+    grpc::Status status = CallOnce(attempt.Context(), request, response);
     if (status.error_code() == grpc::StatusCode::UNAVAILABLE) streams_.ClearUnsupported();
     return status;
   }

@@ -89,8 +89,8 @@ template <typename Message>
 absl::StatusOr<Row> RowOf(const Caller& caller, const ReadOptions& options, Message& message) {
   Row row;
   const int columns = message.has_packed() ? message.packed().cells_size() : message.items_size();
-  const auto fits = caller.CheckPage(columns, options.limit, options.marker, message.marker(),
-                                     /*may_be_empty=*/true);
+  auto fits = caller.CheckPage(columns, options.limit, options.marker, message.marker(),
+                               /*may_be_empty=*/true);
   if (!fits.ok()) return fits;
   if (auto status = wire::ItemsFromWire(message, row.items); !status.ok()) return status;
   row.marker = std::move(*message.mutable_marker());
@@ -363,10 +363,10 @@ absl::StatusOr<std::vector<absl::Status>> Client::DeleteRows(std::string_view da
     request.set_dataset(std::string(dataset));
     for (const RowDelete& one : rest.first(count)) ToWire(one, *request.add_deletes());
     v1::DeleteRowsResponse response;
-    const absl::Status status = caller_->Call(request, response);
+    absl::Status status = caller_->Call(request, response);
     if (!status.ok() && results.empty()) return status;
     if (status.ok()) {
-      const auto answered = CheckCount(*caller_, static_cast<size_t>(response.results_size()), count);
+      auto answered = CheckCount(*caller_, static_cast<size_t>(response.results_size()), count);
       if (!answered.ok()) return answered;
     }
     absl::Status migrating;

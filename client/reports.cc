@@ -212,7 +212,7 @@ absl::StatusOr<uint64_t> RemoteReports::Write(const Batch& batch, const reports:
     // By its ID the batch can be written again, whatever became of an attempt.
     absl::Status status = caller_->Repeat([&](Caller::Try& attempt) {
       response.Clear();
-      const grpc::Status ended = WriteOnce(attempt.Context(), request, response);
+      grpc::Status ended = WriteOnce(attempt.Context(), request, response);
       in_doubt = in_doubt || (!ended.ok() && attempt.outcome().empty());
       return ended;
     });

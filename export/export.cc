@@ -102,7 +102,7 @@ class Run {
 
   /// Each lane takes the next part that nobody has taken, until there is none.
   absl::Status WriteAll() {
-    const auto status = backup::InParallel(lanes_.size(), lanes_.size(), [this](size_t i) {
+    auto status = backup::InParallel(lanes_.size(), lanes_.size(), [this](size_t i) {
       auto written = WriteParts(*lanes_[i]);
       if (!written.ok()) Fail(written);
       return written;

@@ -134,7 +134,7 @@ absl::StatusOr<FetchedSegment> FetchBinlogSegment(BlobStore& blobs, const std::s
     piece.copy(bytes.data() + offset, piece.size());
     return absl::OkStatus();
   };
-  const absl::Status read = blobs.Read(blob, {.size = info->size, .checksum = info->checksum}, copy);
+  absl::Status read = blobs.Read(blob, {.size = info->size, .checksum = info->checksum}, copy);
   if (absl::IsNotFound(read)) return DamagedSegment(blob, "a segment of the log is missing");
   if (!read.ok()) return read;
   auto segment = DecodeBinlogSegment(bytes, blob);

@@ -85,14 +85,14 @@ class HostRestore {
     fs::create_directory(data(), error);
     if (error) return FileError(data(), "create", error.value());
     Report(fmt::format("fetching the backup {} of {}", manifest_.id, manifest_.server->host));
-    const absl::Status extracted =
-        ExtractStream(manifest_, blobs_, data(),
-                      [this](uint64_t done, uint64_t total) { return ShowProgress("restore", done, total); });
+    absl::Status extracted = ExtractStream(manifest_, blobs_, data(), [this](uint64_t done, uint64_t total) {
+      return ShowProgress("restore", done, total);
+    });
     if (!extracted.ok()) return extracted;
     Report("making its files whole (mariadb-backup --prepare)");
     Reached("host-restore-prepare");
     shardops::Program prepare({"mariadb-backup", "--prepare", "--target-dir=" + data().string()}, -1, -1);
-    const absl::Status prepared = prepare.Join();
+    absl::Status prepared = prepare.Join();
     usable_ = prepared.ok();
     return prepared;
   }

@@ -30,7 +30,7 @@ namespace {
 constexpr uint64_t kMaxPackedBytes = 2 * PieceCutter::kMostBytes;
 
 absl::StatusOr<std::string> FetchPiece(BlobStore& blobs, const backup::BackedUpFile& file) {
-  const auto packed = backup::FetchObject(blobs, file, kMaxPackedBytes);
+  auto packed = backup::FetchObject(blobs, file, kMaxPackedBytes);
   if (!packed.ok()) return packed;
   auto piece = UnpackPiece(*packed);
   if (piece.ok()) return piece;
@@ -98,7 +98,7 @@ absl::Status ExtractStream(const backup::Manifest& manifest, BlobStore& blobs,
   for (size_t next = 0; next < files.size(); next += backup::kFetched) {
     const size_t count = std::min(backup::kFetched, files.size() - next);
     std::vector<std::string> pieces(count);
-    const absl::Status fetched = backup::InParallel(count, backup::kFetched, [&](size_t i) {
+    absl::Status fetched = backup::InParallel(count, backup::kFetched, [&](size_t i) {
       Reached("host-restore-object");
       auto piece = FetchPiece(blobs, *files[next + i]);
       if (piece.ok()) pieces[i] = *std::move(piece);

@@ -63,7 +63,7 @@ Json ItemsToJson(std::span<const Item> items) {
 
 absl::StatusOr<Json> ChangeToJson(const Change& change) {
   Json json = {{"token", change.token}, {"at", change.at_ms}};
-  const absl::Status added = std::visit([&](const auto& what) { return AddChange(what, json); }, change.what);
+  absl::Status added = std::visit([&](const auto& what) { return AddChange(what, json); }, change.what);
   if (!added.ok()) return added;
   return json;
 }

@@ -240,7 +240,7 @@ absl::StatusOr<std::vector<UnitRange>> Migration::RangesOfBothSides() {
   const size_t wanted = record().threads;
   auto ranges = source_->Partitions(wanted);
   if (!ranges.ok()) return ranges;
-  const auto others = target_->Partitions(wanted);
+  auto others = target_->Partitions(wanted);
   if (!others.ok()) return others;
   // Ranges of keys mean the same on both sides; those of shards only where both sides have the same ones.
   const auto keys = [](const std::vector<UnitRange>& some) {

@@ -209,7 +209,7 @@ absl::Status Migration::Freeze() {
 absl::Status Migration::Cutover() {
   if (drainer_) {
     // What it has failed to write may still arrive: then this worker needs a new epoch first.
-    const absl::Status drained = drainer_->Stop();
+    absl::Status drained = drainer_->Stop();
     drainer_.reset();
     if (!drained.ok()) return drained;
   }
@@ -395,8 +395,7 @@ absl::Status Migration::End(Phase phase, std::string event) {
   // The operation ends before the record is removed: while there is a record, nobody can alter or drop the
   // dataset anyway. It is ended by its ID, so that one that another worker has taken over stays.
   Ledger& ledger = keeper_.ledger();
-  const absl::Status ended =
-      operation_.empty() ? ledger.EndLasting(AsOperation().what) : ledger.End(operation_);
+  absl::Status ended = operation_.empty() ? ledger.EndLasting(AsOperation().what) : ledger.End(operation_);
   if (!ended.ok()) return ended;
   // Held until the record is gone, so that nobody changes it meanwhile.
   const DeadlineMutex::Guard changing = changes_mutex_.AcquireWithoutDeadline();

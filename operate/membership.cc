@@ -20,7 +20,7 @@ constexpr uint64_t kHangsMs = 120'000;
 /// Creates the nodes below which all processes write.
 absl::Status MakeNodes(ZooKeeper& zookeeper, const std::string& root) {
   for (const char* const name : {"/operate", "/operate/members", "/operate/leader"}) {
-    const absl::Status made = zookeeper.Create(root + name, "", /*open=*/true);
+    absl::Status made = zookeeper.Create(root + name, "", /*open=*/true);
     if (!made.ok() && !absl::IsAlreadyExists(made)) return made;
   }
   return absl::OkStatus();

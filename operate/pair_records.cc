@@ -95,7 +95,7 @@ absl::Status PairRecords::Save(const shardops::Pair& pair, const PairRecord& rec
   const std::string path = folder_ + "/" + NameOf(pair);
   if (record.version < 0) {
     for (const std::string& node : {folder_, path}) {
-      const absl::Status made = zookeeper_.Create(node, "{}", /*open=*/true);
+      absl::Status made = zookeeper_.Create(node, "{}", /*open=*/true);
       if (!made.ok() && !absl::IsAlreadyExists(made)) return made;
     }
   }

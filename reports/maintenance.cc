@@ -149,7 +149,7 @@ void Maintenance::Failed(const std::string& report, const absl::Status& status) 
 absl::Status Maintenance::Pause() {
   const Clock::duration worked = Clock::now() - rested_;
   if (worked < kLeastWork) return CheckCall();
-  const absl::Status status = Sleep(worked * (100 - options_.share) / options_.share);
+  absl::Status status = Sleep(worked * (100 - options_.share) / options_.share);
   rested_ = Clock::now();
   return status;
 }

@@ -174,7 +174,7 @@ absl::StatusOr<std::optional<RollupChunks>> RollUp(const ReportInfo& info, const
   use.max_memory_bytes = kMaxMemoryBytes;
   use.max_groups = std::numeric_limits<size_t>::max();
   GroupTable table(grid, {}, use);
-  const absl::Status status = Aggregates(info, live, rollup, span, table);
+  absl::Status status = Aggregates(info, live, rollup, span, table);
   if (absl::IsResourceExhausted(status) || absl::IsFailedPrecondition(status)) return std::nullopt;
   if (!status.ok()) return status;
   const MetricKind kind = live.front().chunk.directory().kind;

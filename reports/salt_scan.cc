@@ -38,7 +38,7 @@ SaltScan::SaltScan(const ScanContext& context, const Metric& metric, const Rollu
 
 absl::Status SaltScan::Run(uint8_t salt) {
   const auto begun = std::chrono::steady_clock::now();
-  const absl::Status status = Scan(salt);
+  absl::Status status = Scan(salt);
   FreeRow();
   cost_.ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begun).count();
   return status;

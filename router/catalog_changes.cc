@@ -133,7 +133,7 @@ absl::Status CatalogKeeper::BeginChange(std::string_view verb, const DatasetSpec
 }
 
 absl::Status CatalogKeeper::CheckNoMigrationRecord(std::string_view name) {
-  const absl::Status found = catalog_->GetRecord(name).status();
+  absl::Status found = catalog_->GetRecord(name).status();
   if (absl::IsNotFound(found)) return absl::OkStatus();
   if (!found.ok()) return found;
   return absl::FailedPreconditionError(fmt::format(
@@ -235,7 +235,7 @@ absl::Status CatalogKeeper::FinishAbandonedEntry(CatalogEntry entry, int64_t ver
   }
   const auto taken = TakeOverAbandoned(entry, version);
   if (!taken.ok()) return taken.status();
-  const absl::Status status = FinishDrop(entry, *taken, nullptr);
+  absl::Status status = FinishDrop(entry, *taken, nullptr);
   if (status.ok()) return status;
   return absl::Status(
       status.code(), fmt::format("dataset: what a create or drop of '{}' that was cut short has left must be "
@@ -313,7 +313,7 @@ absl::Status CatalogKeeper::CreateDataset(const DatasetSpec& wanted, const Fill&
     if (!contents.ok()) return contents.status();
     const CatalogEntry* const entry = FindEntry(*contents, wanted.name);
     if (entry != nullptr && IsAbandoned(*entry)) {
-      const absl::Status status = FinishAbandonedEntry(*entry, contents->version);
+      absl::Status status = FinishAbandonedEntry(*entry, contents->version);
       if (!status.ok() && (!absl::IsAborted(status) || attempt++ == kChangeAttempts)) return status;
       continue;
     }

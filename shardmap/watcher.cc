@@ -26,7 +26,7 @@ constexpr size_t kLoggedChanges = 20;
 absl::StatusOr<ShardMap> ParseChecked(std::string_view text, bool mod, const ShardMap* current) {
   auto map = ShardMap::Parse(text);
   if (!map.ok() || !mod) return map;
-  const absl::Status status = current != nullptr ? ValidateModUpdate(*current, *map) : ValidateModMap(*map);
+  absl::Status status = current != nullptr ? ValidateModUpdate(*current, *map) : ValidateModMap(*map);
   if (!status.ok()) return status;
   return map;
 }

@@ -88,7 +88,7 @@ absl::Status PrepareHistory(ZooKeeper& zookeeper, const std::string& root) {
       if (auto status = zookeeper.Create(step.path, step.data); !status.ok()) return status;
     }
     for (size_t i = 0; i + kKeptMaps < names->size(); ++i) {
-      const absl::Status status = zookeeper.Delete(fmt::format("{}/{}", folder, (*names)[i]));
+      absl::Status status = zookeeper.Delete(fmt::format("{}/{}", folder, (*names)[i]));
       if (!status.ok() && !absl::IsNotFound(status)) return status;
     }
   }

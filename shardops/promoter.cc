@@ -204,7 +204,7 @@ absl::StatusOr<Promoter::Clock::time_point> Promoter::Drain(HostAdmin& master, c
   };
   for (int attempt = 1;; ++attempt) {
     begin = Clock::now();
-    const absl::Status status = master.StopWrites(kStopWrites);
+    absl::Status status = master.StopWrites(kStopWrites);
     if (status.ok()) break;
     // Clients go on between two attempts, and the statement that was in the way may have ended by the next.
     if (!absl::IsUnavailable(status) || attempt == kStopWritesAttempts) return status;
@@ -269,7 +269,7 @@ absl::StatusOr<Promotion> Promoter::Complete() {
     if (admin == nullptr) continue;
     // An emergency that was cut short may have left a process that hangs.
     const bool takes = (options_.emergency || options_.take_hosts) && !options_.dry_run;
-    const absl::Status claimed = takes ? TakeHost(*admin) : admin->Claim();
+    absl::Status claimed = takes ? TakeHost(*admin) : admin->Claim();
     if (!claimed.ok()) return claimed;
   }
   // The slave is read before the master, which goes on writing: otherwise the slave would seem to have

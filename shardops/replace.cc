@@ -316,8 +316,8 @@ absl::Status ReplaceSlave(FleetOperator& fleet, const Host& slave, const Replace
                              next.ToString(), pair->master.ToString()));
     return absl::OkStatus();
   }
-  const absl::Status rebuilt = by_clone ? RebuildByClone(fleet, held, *pair, **master, *host, options)
-                                        : Rebuild(fleet, held, *pair, **master, **host, options);
+  absl::Status rebuilt = by_clone ? RebuildByClone(fleet, held, *pair, **master, *host, options)
+                                  : Rebuild(fleet, held, *pair, **master, **host, options);
   if (!rebuilt.ok()) return rebuilt;
   if (pair->slave != next) {
     if (auto status = PublishSlave(fleet, held, *pair, next, (*host)->engine()); !status.ok()) return status;

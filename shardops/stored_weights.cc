@@ -35,9 +35,8 @@ absl::StatusOr<ShardWeights> SetWeight(ZooKeeper& zookeeper, const std::string& 
   if (!stored.ok()) return stored.status();
   ShardWeights weights = WithWeight(stored->weights, change);
   const std::string text = ToJson(weights);
-  const absl::Status written = stored->node.ok()
-                                   ? zookeeper.Set(WeightsPath(root), text, stored->node->version)
-                                   : zookeeper.Create(WeightsPath(root), text);
+  absl::Status written = stored->node.ok() ? zookeeper.Set(WeightsPath(root), text, stored->node->version)
+                                           : zookeeper.Create(WeightsPath(root), text);
   if (!written.ok()) return written;
   return weights;
 }

@@ -53,7 +53,7 @@ absl::Status HandleAny(Core& core, const Principal* principal, const v1::ListObj
 
 absl::Status HandleAny(Core& core, const Principal* principal, const v1::CreateReportRequest& request,
                        v1::CreateReportResponse& response, Unfinished&) {
-  const absl::Status right = CheckRight(principal, request.dataset(), Right::kAdmin);
+  absl::Status right = CheckRight(principal, request.dataset(), Right::kAdmin);
   if (!right.ok() && !core.router.GetDataset(request.dataset()).ok()) return right;
   return Handle(core.router, request, response);
 }

@@ -111,7 +111,7 @@ class UnaryCall : public Call {
     Attempt::Claims claims{.request_id = attempt.request_id(), .instance = attempt.instance(), .sent = {}};
     if (attempt.has_sent_us()) claims.sent = std::chrono::microseconds(attempt.sent_us());
     RequestMemory::Answer answer;
-    const auto known = attempt_.Begin(CallerName(), claims, answer);
+    auto known = attempt_.Begin(CallerName(), claims, answer);
     if (!known || !known->ok()) return known;
     if (!response_.ParseFromString(answer.response))
       return absl::InternalError("an answer that was kept does not decode");

@@ -26,7 +26,7 @@ class CallerReports : public Reports {
 
   /// A right on a report is none to create its dataset.
   absl::Status Create(const reports::ReportInfo& info) override {
-    const absl::Status right = CheckRight(principal_.get(), dataset_, Right::kAdmin);
+    absl::Status right = CheckRight(principal_.get(), dataset_, Right::kAdmin);
     if (!right.ok() && !core_.router.GetDataset(dataset_).ok()) return right;
     return reports_->Create(info);
   }

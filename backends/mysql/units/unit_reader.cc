@@ -32,7 +32,7 @@ absl::Status MySqlUnitReader::ReadShard(uint32_t shard, const ReadTable& work) c
 absl::StatusOr<std::unique_ptr<UnitSnapshot>> MySqlUnitReader::Snapshot(std::chrono::seconds max_age) {
   // A snapshot has no table that is made after it.
   if (TableMaker* const maker = fleet_->table_maker(); maker != nullptr && maker->MayLackTables(spec_)) {
-    const absl::Status made = units_.OnAll([&](Connection& connection, uint32_t shard) {
+    absl::Status made = units_.OnAll([&](Connection& connection, uint32_t shard) {
       return maker->MakeUnlessMade(connection, spec_, shard);
     });
     if (!made.ok()) return made;

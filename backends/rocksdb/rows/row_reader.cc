@@ -112,8 +112,7 @@ absl::StatusOr<std::optional<RowPosition>> RowReader::Read(std::string_view row,
   failed_ = absl::OkStatus();
   next_.reset();
   if (positioned) UpdatePosition();
-  const absl::Status status =
-      query.columns != nullptr ? ReadNamedColumns(after) : ReadColumns(after, positioned);
+  absl::Status status = query.columns != nullptr ? ReadNamedColumns(after) : ReadColumns(after, positioned);
   if (!status.ok()) return status;
   if (!failed_.ok()) return failed_;
   items.resize(columns_);

@@ -68,7 +68,7 @@ absl::Status Exists(StoreCall& call, Arguments arguments, Encoder& out) {
 absl::StatusOr<bool> DeleteKeyOfRows(StoreCall& call, std::string_view text) {
   const auto key = ParseKey(text);
   if (!key.ok()) return key.status();
-  const auto there = HasCells(call.router, key->dataset, key->row, key->column, call.here);
+  auto there = HasCells(call.router, key->dataset, key->row, key->column, call.here);
   if (!there.ok() || !*there) return there;
   DeleteOptions what;
   if (key->column) what.columns.emplace().push_back(*key->column);

@@ -111,7 +111,7 @@ absl::Status Add(StoreCall& call, Arguments arguments, Encoder& out) {
     const uint64_t member = *ParseMember(pairs[call.next + 1]);
     const auto before = FindSequence(call.router, *mapping, member);
     if (!before.ok()) return before.status();
-    const auto added =
+    auto added =
         call.router.AddMapping(mapping->dataset, mapping->from, member, *ParseScore(pairs[call.next]));
     if (!added.ok()) return added;
     if (!*before) ++call.count;
