@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
 #include <vector>
 
+#include "backend_api/outcome.h"
 #include "kvstore_api/call_scope.h"
 #include "reports/chunk.h"
 #include "reports/chunk_number.h"
@@ -19,24 +21,31 @@
 namespace kvstore::reports {
 namespace {
 
-/// Removes all rows of points that are there.
+/// Removes all rows of points that are there. An error is marked as in doubt once some are gone.
 absl::Status DeleteRows(const Metadata& metadata, const ReportSettings& settings) {
+  bool some_gone = false;
   const auto remove = [&](std::span<const ListedRow> rows) -> absl::Status {
     for (const ListedRow& row : rows) {
       KV_RETURN_IF_ERROR(CheckCall());
       KV_RETURN_IF_ERROR(metadata.store().DeleteRow(metadata.dataset(), EncodeRowKey(row.key), {}));
+      some_gone = true;
     }
     return absl::OkStatus();
   };
   for (uint32_t salt = 0; salt < settings.salts; ++salt) {
-    KV_RETURN_IF_ERROR(ListRows(metadata.store(), metadata.dataset(),
-                                ReportRange(static_cast<uint8_t>(salt), settings.id), remove));
+    absl::Status status = ListRows(metadata.store(), metadata.dataset(),
+                                   ReportRange(static_cast<uint8_t>(salt), settings.id), remove);
+    if (!status.ok()) return some_gone ? MarkInDoubt(std::move(status)) : status;
   }
   return absl::OkStatus();
 }
 
+/// Returns an error as that of a call that has changed something before.
+absl::Status AfterSome(absl::Status status) { return status.ok() ? status : MarkInDoubt(std::move(status)); }
+
 /// Puts the delete of a span of time, which is not empty, into all rows that it concerns.
-absl::StatusOr<uint64_t> PutDeletes(const Metadata& metadata, const ReportInfo& info, TimeSpan span) {
+absl::StatusOr<uint64_t> PutDeletes(const Metadata& metadata, const ReportInfo& info, TimeSpan span,
+                                    RowPuts& puts) {
   const ReportSettings& settings = info.settings;
   const std::string number = NewChunkNumber();
   uint64_t touched = 0;
@@ -51,16 +60,15 @@ absl::StatusOr<uint64_t> PutDeletes(const Metadata& metadata, const ReportInfo& 
       // No chunk is read: what is deleted may be more than there is memory for.
       KV_ASSIGN_OR_RETURN(const std::vector<RowKey> rows,
                           ExistingKeysOf(metadata.store(), metadata.dataset(), wanted));
-      RowPuts puts(metadata, /*repeatable=*/false);
       KV_ASSIGN_OR_RETURN(const std::string bytes,
                           EncodeChunk(PointBlock(metric.kind, 0), {.deletes = {span}}));
       for (const RowKey& row : rows) {
         KV_RETURN_IF_ERROR(puts.Put(row, {{NameOfPart(number, 0), bytes}}));
       }
-      KV_RETURN_IF_ERROR(puts.Flush());
       touched += rows.size();
     }
   }
+  KV_RETURN_IF_ERROR(puts.Flush());
   return touched;
 }
 
@@ -70,21 +78,23 @@ absl::StatusOr<uint64_t> DeletePoints(const Metadata& metadata, const ReportInfo
   span.from = std::max<int64_t>(span.from, 0);
   span.to = std::min(span.to, kMaxTimeMs + 1);
   if (span.from >= span.to) return 0;
-  const absl::StatusOr<uint64_t> touched = PutDeletes(metadata, info, span);
+  RowPuts puts(metadata, /*repeatable=*/false);
+  absl::StatusOr<uint64_t> touched = PutDeletes(metadata, info, span, puts);
   // Also after an error: some rows may have been put before it.
   KV_RETURN_IF_ERROR(RemoveIfDropped(metadata, info));
+  if (!touched.ok()) return puts.ErrorOf(touched.status());
   return touched;
 }
 
 absl::Status DropReport(const Metadata& metadata, const std::string& report) {
   KV_ASSIGN_OR_RETURN(const ReportInfo info, metadata.Get(report, {}));
   KV_RETURN_IF_ERROR(DeleteRows(metadata, info.settings));
-  KV_RETURN_IF_ERROR(metadata.Remove(info));
+  KV_RETURN_IF_ERROR(AfterSome(metadata.Remove(info)));
   // Loaders that began before may have written behind the scan, and somebody may have made roll-ups
   // meanwhile. From now on they are refused, and nobody else would find their rows, because the ID is never
   // given again. Whoever puts a row behind this second scan removes it (RemoveIfDropped).
-  KV_RETURN_IF_ERROR(DeleteRows(metadata, info.settings));
-  return RemoveRollups(metadata, info.settings, UINT64_MAX);
+  KV_RETURN_IF_ERROR(AfterSome(DeleteRows(metadata, info.settings)));
+  return AfterSome(RemoveRollups(metadata, info.settings, UINT64_MAX));
 }
 
 absl::Status RemoveIfDropped(const Metadata& metadata, const ReportInfo& info) {
@@ -104,8 +114,9 @@ absl::Status RemoveIfDropped(const Metadata& metadata, const ReportInfo& info) {
     const auto other = metadata.Get(name, {});
     if (!other.ok() || other->settings.id == info.settings.id) return absl::OkStatus();
   }
-  KV_RETURN_IF_ERROR(DeleteRows(metadata, info.settings));
-  KV_RETURN_IF_ERROR(metadata.store().DeleteRow(metadata.dataset(), BatchesRow(info.settings.id), {}));
+  KV_RETURN_IF_ERROR(AfterSome(DeleteRows(metadata, info.settings)));
+  KV_RETURN_IF_ERROR(
+      AfterSome(metadata.store().DeleteRow(metadata.dataset(), BatchesRow(info.settings.id), {})));
   return absl::NotFoundError(fmt::format(
       "report '{}' was dropped during this call; all of its points are gone, also those of this call",
       info.name));

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "backend_api/outcome.h"
 #include "kvstore_api/call_scope.h"
 #include "reports/rows.h"
 #include "reports/status_macros.h"
@@ -36,6 +37,10 @@ absl::Status RowPuts::Flush() {
   return absl::OkStatus();
 }
 
+absl::Status RowPuts::ErrorOf(absl::Status error) const {
+  return may_have_written_ ? MarkInDoubt(std::move(error)) : error;
+}
+
 absl::Status RowPuts::Send() {
   KV_RETURN_IF_ERROR(CheckCall());
   std::vector<std::vector<CellWrite>> cells(waiting_.size());
@@ -48,11 +53,21 @@ absl::Status RowPuts::Send() {
     if (repeatable_) write.options.condition = Condition{.column = waiting_[i].parts.front().name};
     writes.push_back(write);
   }
-  KV_ASSIGN_OR_RETURN(const auto results, metadata_.store().PutRows(metadata_.dataset(), writes));
+  const auto results = metadata_.store().PutRows(metadata_.dataset(), writes);
+  if (!results.ok()) {
+    may_have_written_ = may_have_written_ || IsInDoubt(results.status());
+    return results.status();
+  }
+  for (const auto& result : *results) {
+    // A part that is there already was written by an earlier try of the same batch.
+    if (result.ok() || IsInDoubt(result.status()) || absl::IsAlreadyExists(result.status()))
+      may_have_written_ = true;
+  }
   std::vector<Waiting> missing;
   for (size_t i = 0; i < waiting_.size(); ++i) {
-    if (results[i].ok()) continue;
-    if (!repeatable_ || !absl::IsAlreadyExists(results[i].status())) return results[i].status();
+    const absl::Status& status = (*results)[i].status();
+    if (status.ok()) continue;
+    if (!repeatable_ || !absl::IsAlreadyExists(status)) return status;
     // The earlier try may have cut the parts into other puts, because they have other sizes when a segment
     // key was added meanwhile. So each of the others is tried alone.
     for (size_t part = 1; part < waiting_[i].parts.size(); ++part) {

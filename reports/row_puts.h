@@ -29,6 +29,8 @@ class RowPuts {
   absl::Status Put(const RowKey& row, std::vector<Part> parts);
   /// Writes what has not been written yet. After an error some rows are written and others not.
   absl::Status Flush();
+  /// Returns an error of this write, marked as in doubt (MarkInDoubt) once rows are written or may be.
+  absl::Status ErrorOf(absl::Status error) const;
 
  private:
   struct Waiting {
@@ -44,6 +46,7 @@ class RowPuts {
   const bool repeatable_;
   std::vector<Waiting> waiting_;
   size_t bytes_ = 0;  // that wait
+  bool may_have_written_ = false;
 };
 
 }  // namespace kvstore::reports

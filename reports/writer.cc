@@ -173,11 +173,8 @@ class BatchWrite {
       AddRuns(series, series == 0 ? 0 : ends_[series - 1], ends_[series], rows);
     }
     RowPuts puts(metadata_, repeatable);
-    for (const auto& [row, runs] : rows) {
-      KV_ASSIGN_OR_RETURN(std::vector<Part> parts, PartsOf(runs, chunk_number, repeatable));
-      KV_RETURN_IF_ERROR(puts.Put(row, std::move(parts)));
-    }
-    return puts.Flush();
+    absl::Status status = PutRuns(rows, chunk_number, repeatable, puts);
+    return status.ok() ? status : puts.ErrorOf(std::move(status));
   }
 
  private:
@@ -195,6 +192,15 @@ class BatchWrite {
       rows[{placed.salt, info_.settings.id, placed.metric, period}].push_back({series, begin, run_end});
       begin = run_end;
     }
+  }
+
+  absl::Status PutRuns(const RunsByRow& rows, std::string_view chunk_number, bool repeatable,
+                       RowPuts& puts) const {
+    for (const auto& [row, runs] : rows) {
+      KV_ASSIGN_OR_RETURN(std::vector<Part> parts, PartsOf(runs, chunk_number, repeatable));
+      KV_RETURN_IF_ERROR(puts.Put(row, std::move(parts)));
+    }
+    return puts.Flush();
   }
 
   /// The points of one row as chunks.
