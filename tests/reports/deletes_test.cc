@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "kvstore_api/in_doubt.h"
 #include "reports/row_list.h"
 #include "tests/reports/rollup_fixture.h"
 
@@ -64,6 +65,28 @@ TEST_F(DeletesTest, ADropReadsNoChunkAndLeavesNothing) {
   ASSERT_OK(DropReport(metadata_, "r"));
   EXPECT_LT(store_.counts().bytes_read, 1'000u) << "the settings";
   store_.before_scan = nullptr;
+  EXPECT_TRUE(ReportsWithRows().empty());
+}
+
+TEST_F(DeletesTest, WhatFailsAfterItsFirstRowIsInDoubt) {
+  Load(60);
+  const auto fail_after = [this](int rows) {
+    store_.before_write = [rows](std::string_view) mutable {
+      return rows-- > 0 ? absl::OkStatus() : absl::UnavailableError("away");
+    };
+  };
+  const auto is_in_doubt = [](const absl::Status& status) {
+    EXPECT_THAT(status, testing::FailsWith(absl::StatusCode::kUnavailable, "away"));
+    return IsInDoubt(status);
+  };
+  for (const int rows : {0, 1, 3}) {
+    fail_after(rows);
+    EXPECT_EQ(is_in_doubt(DeletePoints(metadata_, Clicks(), {0, 60 * kDay}).status()), rows > 0);
+    fail_after(rows);
+    EXPECT_EQ(is_in_doubt(DropReport(metadata_, "r")), rows > 0);
+  }
+  store_.before_write = nullptr;
+  EXPECT_OK(DropReport(metadata_, "r"));
   EXPECT_TRUE(ReportsWithRows().empty());
 }
 

@@ -8,6 +8,7 @@
 #include <map>
 #include <tuple>
 
+#include "kvstore_api/in_doubt.h"
 #include "reports/chunk.h"
 #include "reports/row_key.h"
 #include "reports/row_merge.h"
@@ -61,6 +62,13 @@ class Written {
   void AddKey(const SegmentKey& key) {
     ASSERT_OK(metadata_.AddKey("r", key));
     ASSERT_OK_AND_ASSIGN(info_, metadata_.Get("r", std::vector<std::string>{"clicks"}));
+  }
+  /// Lets so many rows of points be put from now on, and no more.
+  void FailAfter(int rows) {
+    store_.before_write = [rows](std::string_view row) mutable {
+      if (static_cast<uint8_t>(row[0]) >= kMaxSalts || rows-- > 0) return absl::OkStatus();
+      return absl::UnavailableError("away");
+    };
   }
   /// What is stored of a batch with an ID.
   std::string StoredBatch(const std::string& batch) {
@@ -232,6 +240,32 @@ TEST(Writer, ManyPointsOfARowBecomePartsThatShareNoTime) {
   for (int64_t i = 0; i < kTimes; ++i) {
     ASSERT_EQ(back.numbers[static_cast<size_t>(i)], Number::Integer(2 * i + 1)) << i;
   }
+}
+
+TEST(Writer, ABatchThatFailsAfterItsFirstRowIsInDoubt) {
+  Written written(/*salts=*/1);
+  const Batch batch =
+      BatchOf(written.info(), {{.time = kDay, .country = "US", .app = "web", .number = 5},
+                               {.time = 9 * kDay, .country = "US", .app = "web", .number = 6}});
+  const auto fails = [&](const WriteBatchOptions& options) {
+    const absl::Status status = written.TryWrite(batch, options).status();
+    EXPECT_THAT(status, FailsWith(absl::StatusCode::kUnavailable, "away"));
+    return IsInDoubt(status);
+  };
+  written.FailAfter(0);
+  EXPECT_FALSE(fails({.add = true})) << "nothing was written";
+  EXPECT_FALSE(fails({.batch = "b", .add = true}));
+  written.FailAfter(1);
+  EXPECT_TRUE(fails({.batch = "b", .add = true}));
+  EXPECT_EQ(written.Chunks().size(), 1u);
+  // The next try finds that its first row is there already.
+  written.FailAfter(1);
+  EXPECT_TRUE(fails({.batch = "b", .add = true}));
+  written.FailAfter(2);
+  written.Write(batch, {.batch = "b", .add = true});
+  EXPECT_EQ(written.Chunks().size(), 2u);
+  written.FailAfter(1);
+  EXPECT_TRUE(fails({.add = true}));
 }
 
 TEST(Writer, ABatchThatIsRepeatedWithOtherPointsIsRefused) {
