@@ -11,11 +11,14 @@ endif()
 # sources as of kv_library; each of its tests is one of ctest's, or with WHOLE all of them together, because they share what
 # is slow to start. LONG: kills, histories and the like, again and again, which ./dev test --quick leaves out. COST: about how
 # long it takes, if that is more than a minute: ctest, which knows of no earlier run in a clean clone, begins the longest ones
-# first.
+# first. TIMEOUT: what it takes on a busy machine, several times over, because only a test that hangs is to be ended.
 function(kv_test name)
   cmake_parse_arguments(arg "WHOLE;LONG" "TIMEOUT;COST" "SOURCES;ALONE;LIBRARIES" ${ARGN})
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 300)
+    if(arg_WHOLE)
+      set(arg_TIMEOUT 1200)
+    endif()
   endif()
   add_executable(${name} ${arg_SOURCES} ${arg_ALONE})
   kv_together(${name} ${arg_ALONE})

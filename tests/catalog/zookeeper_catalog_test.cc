@@ -170,7 +170,7 @@ TEST_F(ZooKeeperCatalogTest, TheCopyServesWhenZooKeeperIsGone) {
   ZooKeeperServer server;
   const auto open = [&] {
     return std::make_unique<ZooKeeperCatalog>(
-        ZooKeeperOptions{.servers = server.address(), .session_timeout_ms = 4'000, .call_timeout_ms = 500},
+        ZooKeeperOptions{.servers = server.address(), .session_timeout_ms = 4'000, .call_timeout_ms = 3'000},
         "/kv", dir / "copy.json", "test");
   };
   {
@@ -214,7 +214,7 @@ TEST_F(ZooKeeperCatalogTest, ACallWaitsNoLongerThanItsDeadline) {
 TEST_F(ZooKeeperCatalogTest, ItsMetricsSayWhetherItCouldBeRead) {
   ZooKeeperServer server;
   ZooKeeperCatalog catalog(
-      ZooKeeperOptions{.servers = server.address(), .session_timeout_ms = 4'000, .call_timeout_ms = 500},
+      ZooKeeperOptions{.servers = server.address(), .session_timeout_ms = 4'000, .call_timeout_ms = 3'000},
       root_, "", "test");
   const auto current = [&] { return Metric(catalog, "kvstore_catalog_current"); };
   const auto version = [&] { return Metric(catalog, "kvstore_catalog_version"); };

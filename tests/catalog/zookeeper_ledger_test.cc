@@ -27,7 +27,7 @@ class ZooKeeperLedgerTest : public ::testing::Test {
 
 TEST_F(ZooKeeperLedgerTest, WhoLosesItsSessionLosesItsClaimsAndPublishesNothing) {
   TcpProxy proxy(Server().port());
-  ZooKeeper paused({.servers = proxy.address(), .session_timeout_ms = 1'000, .call_timeout_ms = 500},
+  ZooKeeper paused({.servers = proxy.address(), .session_timeout_ms = 2'000, .call_timeout_ms = 3'000},
                    nullptr);
   ZooKeeper other(Options(Server().address()), nullptr);
   ZooKeeperLedger one(paused, root_);
@@ -61,7 +61,7 @@ TEST_F(ZooKeeperLedgerTest, WhoLosesItsSessionLosesItsClaimsAndPublishesNothing)
 
 TEST_F(ZooKeeperLedgerTest, AnEndThatFailedIsMadeUpFor) {
   TcpProxy proxy(Server().port());
-  ZooKeeperLedger one({.servers = proxy.address(), .session_timeout_ms = 20'000, .call_timeout_ms = 500},
+  ZooKeeperLedger one({.servers = proxy.address(), .session_timeout_ms = 20'000, .call_timeout_ms = 3'000},
                       root_);
   ZooKeeperLedger two(Options(Server().address()), root_);
   ASSERT_OK_AND_ASSIGN(Held open, one.Begin(Of("open", {Claim::Shards(false, 4, 7, kExclusive)})));
@@ -77,7 +77,7 @@ TEST_F(ZooKeeperLedgerTest, AnEndThatFailedIsMadeUpFor) {
 
 TEST_F(ZooKeeperLedgerTest, ALastingOperationWhoseEndFailedIsNotCrossed) {
   TcpProxy proxy(Server().port());
-  ZooKeeperLedger one({.servers = proxy.address(), .session_timeout_ms = 20'000, .call_timeout_ms = 500},
+  ZooKeeperLedger one({.servers = proxy.address(), .session_timeout_ms = 20'000, .call_timeout_ms = 3'000},
                       root_);
   Operation lasting = Of("migrate", {Claim::Shards(false, 4, 7, kExclusive)});
   lasting.lasting = true;

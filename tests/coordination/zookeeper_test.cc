@@ -221,8 +221,10 @@ TEST(ZooKeeper, ASessionThatHasExpiredIsRenewed) {
   proxy.Mend();
   // It is told, since its watch is gone with the session.
   EXPECT_TRUE(events.WaitBeyond(before));
-  EXPECT_EQ(zookeeper.Get("/n", true)->data, "1");
-  EXPECT_EQ(server.Sessions(), 1);
+  EXPECT_TRUE(testing::Eventually([&] {
+    const auto node = zookeeper.Get("/n", true);
+    return node.ok() && node->data == "1" && server.Sessions() == 1;
+  }));
 }
 
 TEST(ZooKeeper, NodesMadeByAUserAreTheirsToWrite) {

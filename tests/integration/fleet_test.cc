@@ -52,7 +52,7 @@ class FleetStoreTest : public ::testing::Test {
   OpenOptions Options() const {
     OpenOptions options{.data = dir_ / "store", .default_backend = kMySql};
     MySqlFleetOptions fleet{.options = TestFleet::Options(), .zookeeper = {.servers = zookeeper_.address()}};
-    fleet.zookeeper.call_timeout_ms = 300;
+    fleet.zookeeper.call_timeout_ms = 2'000;
     options.backends.push_back({.name = kMySql, .type = kMySql, .options = fleet});
     return options;
   }

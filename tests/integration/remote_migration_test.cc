@@ -62,6 +62,7 @@ class SharedCatalogTest : public ::testing::Test {
     options["command"] = command;
     options["dataset"] = "events";
     options["who"] = "test";
+    if (command == "create") options["freeze_ms"] = 10'000;  // however busy the machine is
     return commands_->Command(options);
   }
   void Do(const std::string& command, const Json& options = Json::object()) {

@@ -41,7 +41,7 @@ class RoutersTest : public ::testing::Test {
 
   void WriteConfig(const std::string& name, const std::string& backends) {
     std::ofstream(dir_ / (name + ".json")) << fmt::format(
-        R"({{"data": "{}", "zookeeper": {{"servers": "{}", "call_timeout_ms": 500, "session_timeout_ms": 4000}}, {}}})",
+        R"({{"data": "{}", "zookeeper": {{"servers": "{}", "call_timeout_ms": 2000, "session_timeout_ms": 4000}}, {}}})",
         name, zookeeper_.address(), backends);
   }
   std::vector<std::string> Config(const std::string& name) const {

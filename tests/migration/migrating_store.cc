@@ -117,6 +117,8 @@ absl::StatusOr<Json> MigratingStore::Try(const std::string& command, const std::
   options["command"] = command;
   options["dataset"] = dataset;
   options["who"] = "test";
+  // On a busy machine writes may be held for longer than by default before a cutover is given up.
+  if (command == "create" && !options.contains("freeze_ms")) options["freeze_ms"] = 10'000;
   // Parsed from text, as over the network, because numbers in C++ literals are signed.
   return migrator_->Command(*ParseJson(options.dump()));
 }

@@ -135,6 +135,7 @@ class Process {
     options["command"] = command;
     options["dataset"] = "events";
     options["who"] = "test";
+    if (command == "create") options["freeze_ms"] = 10'000;  // however busy the machine is
     return migrator_->Command(*ParseJson(options.dump()));
   }
   bool Await(const std::string& phase) {

@@ -41,7 +41,7 @@ class TwoRoutersTest : public ::testing::Test {
     backends.emplace("tables", std::make_unique<TablesBackend>(tables_, hooks));
     return *Router::Open(
         std::make_unique<ZooKeeperCatalog>(
-            ZooKeeperOptions{.servers = servers, .session_timeout_ms = 1'000, .call_timeout_ms = 1'000},
+            ZooKeeperOptions{.servers = servers, .session_timeout_ms = 2'000, .call_timeout_ms = 4'000},
             root_, "", "test"),
         std::move(backends), "tables");
   }

@@ -116,7 +116,7 @@ TEST_F(RunbookTest, TheRecordOfAMigrationCannotBeRead) {
   for (const char* const dataset : {"events", "other"}) {
     Ok({"dataset", "create", dataset, "--backend", "rocksdb"});
     Ok({"put", dataset, "r", "c=v"});
-    Ok({"migrate", "create", dataset, "--to", "mysql"});
+    Ok({"migrate", "create", dataset, "--to", "mysql", "--freeze-ms", "10000"});
     Ok({"migrate", "start", dataset});
   }
   const std::string path = page.Between("the node `", "`");

@@ -273,7 +273,7 @@ TEST_F(RespConnectionTest, ACommandThatIsNeverCompletedEndsTheConnection) {
 
 TEST_F(RespConnectionTest, AnIdleConnectionIsClosedAfterItsTime) {
   ServerOptions options = RespOptions();
-  options.limits.idle_ms = 200;
+  options.limits.idle_ms = 2'000;
   Serve(options);
   EXPECT_EQ(Do("PING"), "PONG");
   EXPECT_TRUE(client_->IsClosed());
