@@ -263,7 +263,7 @@ TEST_F(MigrationTest, ARowOfManyColumnsAndDeletesOfAllOfItAreCopied) {
 
 TEST_F(MigrationTest, CellsExpireAndVersionsOverflowWhileTheyAreCopied) {
   constexpr uint32_t kVersions = 3;
-  constexpr uint64_t kTtlMs = 1500;
+  constexpr uint64_t kTtlMs = 5'000;
   constexpr int kRows = 60;
   Create({.name = "events", .max_versions = kVersions, .ttl_ms = kTtlMs});
   Router& router = store_->router();

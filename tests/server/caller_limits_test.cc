@@ -190,7 +190,7 @@ TEST_F(CallerLimitsTest, ADatasetsLimitHoldsForAllOfItsCallersTogether) {
 }
 
 TEST_F(CallerLimitsTest, AScanWaits) {
-  constexpr uint64_t kPerSecond = 4 << 20;
+  constexpr uint64_t kPerSecond = 2 << 20;
   Serve(R"({"bytes_per_s": )" + std::to_string(kPerSecond) + "}");
   constexpr int kRows = 12;
   PutMore("shared", kRows);

@@ -126,7 +126,7 @@ TEST_F(HttpGatedTest, WhatWasDoneOfABatchIsNotDoneTwice) {
 
 TEST_F(HttpGatedTest, ACallEndsWithItsDeadline) {
   gate_->Set(Migrates("migrating"));
-  const HttpAnswer late = Post("put_row", PutOf("migrating", "r"), {{"Kv-Timeout-Ms", "200"}});
+  const HttpAnswer late = Post("put_row", PutOf("migrating", "r"), {{"Kv-Timeout-Ms", "2000"}});
   EXPECT_EQ(late.status, 504);
   EXPECT_EQ(late.code(), "DEADLINE_EXCEEDED");
   EXPECT_NE(late.message().find("it waited: "), std::string::npos) << late.message();

@@ -219,7 +219,7 @@ TEST_F(ServerTest, BeyondItsLimitTheServerTurnsCallsAwayAndTheClientComesBack) {
 
 TEST_F(ServerTest, AStreamThatNobodyReadsIsEndedAndHoldsLittle) {
   ServerOptions options = TestServerOptions();
-  options.limits.stall_ms = 300;
+  options.limits.stall_ms = 2'000;
   Serve(options);
   for (int i = 0; i < 3000; ++i)
     ASSERT_OK(PutCell(served_->router(), "r" + std::to_string(i), std::string(8000, 'v')));

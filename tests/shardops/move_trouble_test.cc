@@ -313,7 +313,7 @@ TEST_F(MoveTest, ATransactionThatKeepsATableIsWaitedForBriefly) {
   SetFailPointHook([&](std::string_view name) {
     if (name != "move.verified" || open.joinable()) return;
     open = std::thread([&] {
-      first_.a().Run("BEGIN; SELECT COUNT(*) FROM mod00002.events; DO SLEEP(4)");
+      first_.a().Run("BEGIN; SELECT COUNT(*) FROM mod00002.events; DO SLEEP(12)");
       end = true;
     });
     EXPECT_TRUE(

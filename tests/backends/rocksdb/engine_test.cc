@@ -61,13 +61,13 @@ TEST_F(EngineTest, ValuesAreStoredByteForByteUnderTheDocumentedKey) {
 }
 
 TEST_F(EngineTest, CompactionRemovesExpiredCellsFromDisk) {
-  const auto rows = Rows({.name = "rows", .max_versions = 0, .ttl_ms = 1000, .incarnation = 1});
+  const auto rows = Rows({.name = "rows", .max_versions = 0, .ttl_ms = 3'600'000, .incarnation = 1});
   for (uint64_t timestamp = 1; timestamp <= 100; ++timestamp)
     ASSERT_OK(PutCell(*rows, "r", "x", "v", timestamp));
   ASSERT_OK(PutCell(*rows, "r", "x", "now"));
   ASSERT_EQ(StoredCells("rows"), 101u);
   ASSERT_OK(
-      backend_->Reclaim({.name = "rows", .max_versions = 0, .ttl_ms = 1000, .incarnation = 1}, nullptr));
+      backend_->Reclaim({.name = "rows", .max_versions = 0, .ttl_ms = 3'600'000, .incarnation = 1}, nullptr));
   EXPECT_EQ(StoredCells("rows"), 1u);
 }
 
@@ -108,7 +108,7 @@ TEST_F(EngineTest, AMissingRowReadsNoBlock) {
 }
 
 TEST_F(EngineTest, LargeValuesAreKeptApartWhereTheDatasetSaysSo) {
-  const DatasetSpec spec{.name = "rows", .ttl_ms = 1000, .blob_threshold = 1000, .incarnation = 1};
+  const DatasetSpec spec{.name = "rows", .ttl_ms = 3'600'000, .blob_threshold = 1000, .incarnation = 1};
   const auto rows = Rows(spec);
   ASSERT_OK(PutCell(*rows, "r", "small", std::string(999, 's')));
   ASSERT_OK(PutCell(*rows, "r", "large", std::string(100'000, 'l')));

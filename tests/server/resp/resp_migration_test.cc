@@ -31,7 +31,7 @@ class RespMigrationTest : public ::testing::TestWithParam<bool> {
         *Router::Open(std::make_unique<FileCatalog>(dir_ / "catalog.json"), std::move(backends), "gated");
     for (const char* name : {"migrating", "other"}) ASSERT_OK(router_->CreateDataset({.name = name}));
     ServerOptions options = RespOptions();
-    options.limits.drain_ms = 200;
+    options.limits.drain_ms = 3'000;
     server_ = *Server::Start(*router_, options);
   }
   std::string address() const { return server_->resp_address(); }
