@@ -184,9 +184,9 @@ def test_reads_again(store, server):
         server.plan, server.seen = [step] * 3, []
         assert store.get_row("d", "r") == {} and len(server.seen) == 4
     server.plan = [(grpc.StatusCode.RESOURCE_EXHAUSTED, "refused")] * 100
-    fails(kvstore.ResourceExhausted, "as planned", lambda: store.get_row("d", "r", timeout_s=0.2))
+    fails(kvstore.ResourceExhausted, "as planned", lambda: store.get_row("d", "r", timeout_s=1))
     server.plan = [(UNAVAILABLE, None)] * 100
-    fails(kvstore.Unavailable, "server 127.0.0.1:", lambda: store.get_row("d", "r", timeout_s=0.2))
+    fails(kvstore.Unavailable, "server 127.0.0.1:", lambda: store.get_row("d", "r", timeout_s=1))
 
 
 def test_writes_again(store, server):
@@ -228,10 +228,10 @@ def test_doubt(store, server):
         assert error.in_doubt == in_doubt and not server.plan, error
         assert ("may or may not have happened" in str(error)) == in_doubt, error
     server.plan = [(UNAVAILABLE, None)] + [(grpc.StatusCode.RESOURCE_EXHAUSTED, "refused")] * 100
-    error = fails(kvstore.ResourceExhausted, "may or may not have happened", lambda: put(timeout_s=0.2))
+    error = fails(kvstore.ResourceExhausted, "may or may not have happened", lambda: put(timeout_s=1))
     assert error.in_doubt
     server.plan = [(grpc.StatusCode.RESOURCE_EXHAUSTED, "refused")] * 100
-    assert not fails(kvstore.ResourceExhausted, "", lambda: put(timeout_s=0.2)).in_doubt
+    assert not fails(kvstore.ResourceExhausted, "", lambda: put(timeout_s=1)).in_doubt
     # It may have been written, so it is not retried.
     server.plan, server.seen = [(UNAVAILABLE, None), (grpc.StatusCode.FAILED_PRECONDITION, "failed")], []
     error = fails(kvstore.FailedPrecondition, "", lambda: store.transform_object("d", 1, lambda text: text))

@@ -241,7 +241,7 @@ def test_answers(reports, server):
     server.plan = [(grpc.StatusCode.NOT_FOUND, "failed")]
     fails(kvstore.NotFound, "as planned", query)
     server.plan = [LOST] * 100
-    fails(kvstore.Unavailable, "server 127.0.0.1:", lambda: query(timeout_s=0.2))
+    fails(kvstore.Unavailable, "server 127.0.0.1:", lambda: query(timeout_s=1))
     server.plan = []
 
 

