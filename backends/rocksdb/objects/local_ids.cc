@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "backends/rocksdb/engine/status.h"
+#include "backends/rocksdb/objects/object_store.h"
 #include "base/big_endian.h"
 #include "idgen/object_id.h"
 
@@ -75,6 +76,19 @@ absl::StatusOr<std::map<uint32_t, uint64_t>> LocalIds::Stored(Engine& engine, ui
         ReadBigEndian<uint64_t>(it->value().ToStringView());
   }
   if (!it->status().ok()) return ToStatus(it->status(), "read the counters of IDs");
+  return next;
+}
+
+absl::StatusOr<std::map<uint32_t, uint64_t>> LocalIds::NextOfShards(Engine& engine, uint64_t incarnation) {
+  auto next = Stored(engine, incarnation);
+  if (!next.ok()) return next;
+  const auto floor = ReadCounter(engine, FloorKey(incarnation));
+  if (!floor.ok()) return floor.status();
+  if (*floor <= 1) return next;
+  // Other shards, of which a repair has left out even the first create, are unknown: to report all that there
+  // could be would ask the other side of a migration for shards that it does not have.
+  for (uint32_t shard = 0; shard < RocksObjectStore::kSpreadShards; ++shard) next->try_emplace(shard, *floor);
+  for (auto& [shard, least] : *next) least = std::max(least, *floor);
   return next;
 }
 

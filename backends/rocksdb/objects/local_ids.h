@@ -39,6 +39,10 @@ class LocalIds {
 
   /// The stored counter of each shard that has one: the next local ID, or a later one that is reserved.
   static absl::StatusOr<std::map<uint32_t, uint64_t>> Stored(Engine& engine, uint64_t incarnation);
+  /// The lowest local ID that may be assigned next, by shard: of each shard whose counter is stored, and
+  /// after a repair (RaiseFloor) also of each over which creates are spread, whose counter the repair may
+  /// have left out.
+  static absl::StatusOr<std::map<uint32_t, uint64_t>> NextOfShards(Engine& engine, uint64_t incarnation);
   /// Adds the removal of all counters of a dataset to `batch`.
   static absl::Status Drop(Engine& engine, uint64_t incarnation, rocksdb::WriteBatch& batch);
   /// After a repair has left out `left_out` bytes of the logs: raises the counters of all shards above any ID
