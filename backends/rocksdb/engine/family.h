@@ -62,7 +62,7 @@ struct Family {
   Family& operator=(const Family&) = delete;
   ~Family() {
     iterators.reset();
-    db->DestroyColumnFamilyHandle(handle);
+    if (!leaves_handle) db->DestroyColumnFamilyHandle(handle);
   }
 
   /// Whether what is read from now on is what is there until somebody writes, as long as the settings are
@@ -74,6 +74,8 @@ struct Family {
 
   rocksdb::DB* const db;
   rocksdb::ColumnFamilyHandle* const handle;
+  bool leaves_handle =
+      false;  ///< The handle is somebody else's to destroy. Set before others have the family.
   const std::shared_ptr<FamilySettings> settings;
   std::unique_ptr<IteratorPool> iterators;  // never null
   Gate gate;

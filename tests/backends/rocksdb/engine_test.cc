@@ -6,6 +6,7 @@
 #include <string>
 
 #include "backends/rocksdb/rows/row_deleter.h"
+#include "base/big_endian.h"
 #include "tests/backend_suite/suite.h"
 #include "tests/backends/rocksdb/under_test.h"
 
@@ -140,6 +141,22 @@ TEST_F(EngineTest, AFamilyOutsideTheCatalogThatHasNoDataIsReplaced) {
   ASSERT_OK(PutCell(*Rows(next), "r", "x", "w", 1));
   Open({next});
   EXPECT_EQ(Read(**backend_->OpenRows(next), "r"), "x@1=w");
+}
+
+TEST_F(EngineTest, ACreateThatFailedInTheMiddleCanBeTriedAgain) {
+  const DatasetSpec spec{.name = "rows", .incarnation = 1};
+  rocksdb::ColumnFamilyHandle* const meta = backend_->engine().meta();
+  std::string state_of_migration = "migration/";
+  AppendBigEndian(state_of_migration, spec.incarnation);
+  ASSERT_TRUE(db().Put({}, meta, state_of_migration, "?").ok());
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_THAT(backend_->CreateDataset(spec), FailsWith(absl::StatusCode::kDataLoss, "migration"));
+    EXPECT_FALSE(backend_->engine().HasUnknownFamily(spec.name));
+  }
+  ASSERT_TRUE(db().Delete({}, meta, state_of_migration).ok());
+  ASSERT_OK(PutCell(*Rows(spec), "r", "x", "v", 1));
+  Open({spec});
+  EXPECT_EQ(Read(**backend_->OpenRows(spec), "r"), "x@1=v");
 }
 
 TEST_F(EngineTest, PartitionsSplitWhatIsInFiles) {
