@@ -128,6 +128,23 @@ TEST_F(ObjectStoreTest, WhatAMigrationContinuesFromIsBehindWhatARepairMayHaveLef
   }
 }
 
+TEST_F(ObjectStoreTest, LocalIdsThatEndLateReturnNothingThatOthersAreAheadOf) {
+  const auto engine = std::shared_ptr<Engine>(&backend_->engine(), [](Engine*) {});
+  const auto family = engine->FindFamily(spec_.name);
+  const auto stores = std::make_shared<Mutex>();
+  const auto make = [&] { return std::make_unique<LocalIds>(engine, family, spec_.type, stores); };
+  auto ended = make();
+  ASSERT_OK(ended->Next(5));
+  auto ids = make();
+  ASSERT_OK_AND_ASSIGN(const uint64_t assigned, ids->Next(5));
+  ended.reset();
+  // As after a crash of those that are in use.
+  EXPECT_GT(LocalIds::Stored(*engine, spec_.incarnation)->at(5), assigned);
+  ids.reset();
+  EXPECT_EQ(LocalIds::Stored(*engine, spec_.incarnation)->at(5), assigned + 1)
+      << "what is unused is returned";
+}
+
 TEST_F(ObjectStoreTest, PartitionsSplitWhatIsInFiles) {
   ASSERT_OK_AND_ASSIGN(const auto objects, backend_->OpenObjects(spec_));
   const auto family = backend_->engine().FindFamily(spec_.name);
