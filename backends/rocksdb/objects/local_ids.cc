@@ -6,7 +6,6 @@
 #include <string_view>
 
 #include "backends/rocksdb/engine/status.h"
-#include "backends/rocksdb/objects/object_store.h"
 #include "base/big_endian.h"
 #include "idgen/object_id.h"
 
@@ -87,7 +86,7 @@ absl::StatusOr<std::map<uint32_t, uint64_t>> LocalIds::NextOfShards(Engine& engi
   if (*floor <= 1) return next;
   // Other shards, of which a repair has left out even the first create, are unknown: to report all that there
   // could be would ask the other side of a migration for shards that it does not have.
-  for (uint32_t shard = 0; shard < RocksObjectStore::kSpreadShards; ++shard) next->try_emplace(shard, *floor);
+  for (uint32_t shard = 0; shard < kSpreadShards; ++shard) next->try_emplace(shard, *floor);
   for (auto& [shard, least] : *next) least = std::max(least, *floor);
   return next;
 }

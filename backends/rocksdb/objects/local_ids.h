@@ -19,6 +19,9 @@ namespace kvstore::rocks {
 /// after a crash (which may leave a gap) or after a hard delete. Thread-safe.
 class LocalIds {
  public:
+  /// Objects that are created without a shard go to the first so many.
+  static constexpr uint32_t kSpreadShards = 16;
+
   /// type    the type number of the dataset's objects, for messages.
   /// stores  held while a counter is stored: that of all LocalIds of the dataset, since the last one may
   /// still
