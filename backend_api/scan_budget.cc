@@ -42,7 +42,10 @@ std::string PausedAt(const absl::Status& status) {
 }
 
 absl::Status BatchFullError() {
-  return Paused("batch: the entries before have 64 MiB together; ask for this one in another batch", "");
+  return Paused(
+      "batch: there was no room for this entry: the answers of a batch have about 64 MiB together at most, "
+      "and 8 MiB over HTTP; ask for this one in another batch",
+      "");
 }
 
 }  // namespace kvstore

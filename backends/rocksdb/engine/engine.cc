@@ -180,7 +180,18 @@ absl::Status Engine::CreateFamily(const DatasetSpec& spec) {
   const auto handle = CreateHandle(MakeFamilyOptions(spec, settings), spec.name);
   if (!handle.ok()) return handle.status();
   auto family = std::make_shared<Family>(db_.get(), *handle, std::move(settings), idle_iterators_);
-  if (auto status = hooks_.opened(*this, *family); !status.ok()) return status;
+  if (auto status = hooks_.opened(*this, *family); !status.ok()) {
+    // RocksDB would refuse to create it again, so it must be dropped, now or by the create or drop that is
+    // next.
+    family->leaves_handle = true;
+    family.reset();
+    {
+      const MutexLock lock(families_mutex_);
+      unknown_families_[spec.name] = *handle;
+    }
+    DropUnknown(spec.name).status().IgnoreError();
+    return status;
+  }
   const MutexLock lock(families_mutex_);
   families_[spec.name] = std::move(family);
   return absl::OkStatus();

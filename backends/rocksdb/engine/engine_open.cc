@@ -220,9 +220,10 @@ absl::StatusOr<std::shared_ptr<Engine>> Engine::Open(DataDir dir, std::span<cons
   if (auto status = engine->OpenDb(known, moving); !status.ok()) return status;
   if (auto status = engine->LoadTimestamps(); !status.ok()) return status;
   Engine* const self = engine.get();
-  engine->trimmer_->Start([self](const std::string& dataset, const std::string& column) {
-    const auto family = self->FindFamily(dataset);
-    if (!family) return;
+  engine->trimmer_->Start([self](const std::shared_ptr<FamilySettings>& settings, const std::string& column) {
+    const auto family = self->FindFamily(settings->name);
+    // Of a dataset that was dropped there is nothing to trim, and another one may have its name by now.
+    if (!family || family->settings != settings) return;
     if (column == Trimmer::kChangeLog) {
       TrimChangeLog(*family);
     } else {

@@ -12,21 +12,32 @@
 #include "backends/rocksdb/engine/iterator_pool.h"
 #include "backends/rocksdb/engine/timestamps.h"
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "kvstore_api/dataset.h"
 
 namespace kvstore::rocks {
 
 /// The settings of a dataset, some of which change while it is in use. Thread-safe.
 struct FamilySettings {
-  explicit FamilySettings(const DatasetSpec& spec) : name(spec.name), incarnation(spec.incarnation) {
-    Set(spec);
-  }
+  explicit FamilySettings(const DatasetSpec& spec)
+      : name(spec.name),
+        incarnation(spec.incarnation),
+        max_versions(spec.max_versions),
+        ttl_ms(spec.ttl_ms),
+        sync(spec.durability == Durability::kMachine),
+        keep_changes_ms(spec.keep_changes_ms) {}
 
   void Set(const DatasetSpec& spec) {
+    const MutexLock lock(set_mutex_);
+    const bool synced = spec.durability == Durability::kMachine;
+    // Each store that is opened sets them, mostly to what they are, and that is no change.
+    if (max_versions == spec.max_versions && ttl_ms == spec.ttl_ms && sync == synced &&
+        keep_changes_ms == spec.keep_changes_ms)
+      return;
     changes.fetch_add(1, std::memory_order_acq_rel);
     max_versions = spec.max_versions;
     ttl_ms = spec.ttl_ms;
-    sync = spec.durability == Durability::kMachine;
+    sync = synced;
     keep_changes_ms = spec.keep_changes_ms;
     changes.fetch_add(1, std::memory_order_acq_rel);
   }
@@ -44,10 +55,14 @@ struct FamilySettings {
   std::atomic<uint64_t> ttl_ms;
   std::atomic<bool> sync;
   std::atomic<uint64_t> keep_changes_ms;
-  /// Is odd while Set changes the others.
-  std::atomic<uint32_t> changes{0};
-  static constexpr uint32_t kNeverAltered = 2;  ///< What the constructor leaves in `changes`.
-  std::atomic<uint64_t> expired_cells{0};       // dropped by compactions since this process opened the family
+  static constexpr uint32_t kNeverAltered = 0;
+  /// Is odd while Set changes the others; kNeverAltered until it changes one for the first time, so that all
+  /// compactions of this process have begun with the settings of now.
+  std::atomic<uint32_t> changes{kNeverAltered};
+  std::atomic<uint64_t> expired_cells{0};  // dropped by compactions since this process opened the family
+
+ private:
+  Mutex set_mutex_;  // one thread at a time sets them, so that `changes` is odd while any does
 };
 
 /// The open column family of a dataset. Must be destroyed before the database is closed.
@@ -62,7 +77,7 @@ struct Family {
   Family& operator=(const Family&) = delete;
   ~Family() {
     iterators.reset();
-    db->DestroyColumnFamilyHandle(handle);
+    if (!leaves_handle) db->DestroyColumnFamilyHandle(handle);
   }
 
   /// Whether what is read from now on is what is there until somebody writes, as long as the settings are
@@ -74,6 +89,8 @@ struct Family {
 
   rocksdb::DB* const db;
   rocksdb::ColumnFamilyHandle* const handle;
+  bool leaves_handle =
+      false;  ///< The handle is somebody else's to destroy. Set before others have the family.
   const std::shared_ptr<FamilySettings> settings;
   std::unique_ptr<IteratorPool> iterators;  // never null
   Gate gate;

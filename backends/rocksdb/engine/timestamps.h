@@ -39,7 +39,9 @@ class Timestamps {
 
   /// The highest timestamp that was assigned, or may have been before a crash; 0 if there is none.
   uint64_t Latest() const;
-  /// All timestamps assigned from now on are higher than this one.
+  /// Makes all timestamps that are assigned from now on higher than this one. An Assign that runs meanwhile
+  /// may have read the clock before, and return a lower one: a migration calls this while its dataset does
+  /// not serve here (Gate), so that no put of the dataset runs. Those of other datasets need no higher ones.
   absl::Status RaiseTo(uint64_t timestamp);
 
   /// Stores exact ceilings. Assign must not be called afterwards.

@@ -47,7 +47,7 @@ void Trimmer::Run(const Trim& trim) {
     queue_.pop_front();
     busy_ = true;
     lock.Unlock();
-    trim(next.settings->name, next.column);
+    trim(next.settings, next.column);
     lock.Lock();
     busy_ = false;
     if (queue_.empty()) changed_.notify_all();

@@ -22,8 +22,10 @@ class Trimmer {
   /// What is trimmed besides columns, none of which is empty.
   static constexpr std::string_view kChangeLog{};
 
-  /// Trims one column, given as enc(row) enc(column), of the named dataset; its change log for kChangeLog.
-  using Trim = std::function<void(const std::string& dataset, const std::string& column)>;
+  /// Trims one column, given as enc(row) enc(column), of the dataset with these settings; its change log for
+  /// kChangeLog. The dataset may have been dropped meanwhile, and its name be that of another one.
+  using Trim =
+      std::function<void(const std::shared_ptr<FamilySettings>& settings, const std::string& column)>;
 
   Trimmer() = default;
   ~Trimmer() { Stop(); }

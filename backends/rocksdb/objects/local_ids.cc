@@ -78,13 +78,29 @@ absl::StatusOr<std::map<uint32_t, uint64_t>> LocalIds::Stored(Engine& engine, ui
   return next;
 }
 
+absl::StatusOr<std::map<uint32_t, uint64_t>> LocalIds::NextOfShards(Engine& engine, uint64_t incarnation) {
+  auto next = Stored(engine, incarnation);
+  if (!next.ok()) return next;
+  const auto floor = ReadCounter(engine, FloorKey(incarnation));
+  if (!floor.ok()) return floor.status();
+  if (*floor <= 1) return next;
+  // Other shards, of which a repair has left out even the first create, are unknown: to report all that there
+  // could be would ask the other side of a migration for shards that it does not have.
+  for (uint32_t shard = 0; shard < kSpreadShards; ++shard) next->try_emplace(shard, *floor);
+  for (auto& [shard, least] : *next) least = std::max(least, *floor);
+  return next;
+}
+
 LocalIds::~LocalIds() {
   if (engine_->FindFamily(family_->settings->name) != family_) return;  // dropped
   for (const auto& [shard, counter] : counters_) {
     // Store the unused rest of the reservation as free, unless a migration may have raised the counter
     // meanwhile. If that fails there is a gap, which is harmless.
     if (counter.next >= counter.reserved || family_->gate.state() != EndpointState::kServing) continue;
-    Store(shard, counter.next).IgnoreError();
+    const MutexLock lock(*stores_);
+    // Others may have been made for the dataset meanwhile, and have reserved IDs behind these.
+    const auto stored = ReadCounter(*engine_, CounterKey(family_->settings->incarnation, shard));
+    if (stored.ok() && *stored == counter.reserved) Store(shard, counter.next).IgnoreError();
   }
 }
 
@@ -101,10 +117,15 @@ absl::StatusOr<LocalIds::Counter*> LocalIds::Find(uint32_t shard) {
   return &counters_.emplace(shard, counter).first->second;
 }
 
-absl::Status LocalIds::Store(uint32_t shard, uint64_t reserved) {
+absl::Status LocalIds::Reserve(uint32_t shard, uint64_t reserved) {
+  const MutexLock lock(*stores_);
+  return Store(shard, reserved);
+}
+
+absl::Status LocalIds::Store(uint32_t shard, uint64_t counter) {
   rocksdb::WriteBatch batch;
   const auto status =
-      batch.Put(engine_->meta(), CounterKey(family_->settings->incarnation, shard), Encode(reserved));
+      batch.Put(engine_->meta(), CounterKey(family_->settings->incarnation, shard), Encode(counter));
   if (!status.ok()) return ToStatus(status, "reserve IDs");
   // Not synced: the create that needs this reservation follows it in the same log, and syncs both if it must.
   return engine_->Write(batch, /*sync=*/false);
@@ -117,7 +138,7 @@ absl::Status LocalIds::RaiseTo(const std::map<uint32_t, uint64_t>& least) {
     if (!counter.ok()) return counter.status();
     if ((*counter)->next >= next) continue;
     if ((*counter)->reserved < next) {
-      if (auto status = Store(shard, next); !status.ok()) return status;
+      if (auto status = Reserve(shard, next); !status.ok()) return status;
       (*counter)->reserved = next;
     }
     (*counter)->next = next;
@@ -136,7 +157,7 @@ absl::StatusOr<uint64_t> LocalIds::Next(uint32_t shard) {
   }
   if (counter.next >= counter.reserved) {
     const uint64_t reserved = std::min(counter.next + kReservation, ObjectId::kMaxLocal + 1);
-    if (auto status = Store(shard, reserved); !status.ok()) return status;
+    if (auto status = Reserve(shard, reserved); !status.ok()) return status;
     counter.reserved = reserved;
   }
   return counter.next++;
@@ -166,9 +187,9 @@ absl::Status LocalIds::Drop(Engine& engine, uint64_t incarnation, rocksdb::Write
 std::shared_ptr<LocalIds> LocalIdsRegistry::ForDataset(const std::shared_ptr<Engine>& engine,
                                                        const std::shared_ptr<Family>& family, uint32_t type) {
   const MutexLock lock(mutex_);
-  std::weak_ptr<LocalIds>& known = ids_[family->settings->incarnation];
-  std::shared_ptr<LocalIds> ids = known.lock();
-  if (!ids) known = ids = std::make_shared<LocalIds>(engine, family, type);
+  Known& known = known_[family->settings->incarnation];
+  std::shared_ptr<LocalIds> ids = known.ids.lock();
+  if (!ids) known.ids = ids = std::make_shared<LocalIds>(engine, family, type, known.stores);
   return ids;
 }
 

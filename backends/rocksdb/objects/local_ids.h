@@ -19,9 +19,16 @@ namespace kvstore::rocks {
 /// after a crash (which may leave a gap) or after a hard delete. Thread-safe.
 class LocalIds {
  public:
-  /// type  the type number of the dataset's objects, for messages.
-  LocalIds(std::shared_ptr<Engine> engine, std::shared_ptr<Family> family, uint32_t type)
-      : engine_(std::move(engine)), family_(std::move(family)), type_(type) {}
+  /// Objects that are created without a shard go to the first so many.
+  static constexpr uint32_t kSpreadShards = 16;
+
+  /// type    the type number of the dataset's objects, for messages.
+  /// stores  held while a counter is stored: that of all LocalIds of the dataset, since the last one may
+  /// still
+  ///         be returning what it has reserved.
+  LocalIds(std::shared_ptr<Engine> engine, std::shared_ptr<Family> family, uint32_t type,
+           std::shared_ptr<Mutex> stores)
+      : engine_(std::move(engine)), family_(std::move(family)), type_(type), stores_(std::move(stores)) {}
   /// Returns the unused rest of each reservation.
   ~LocalIds();
   LocalIds(const LocalIds&) = delete;
@@ -39,6 +46,10 @@ class LocalIds {
 
   /// The stored counter of each shard that has one: the next local ID, or a later one that is reserved.
   static absl::StatusOr<std::map<uint32_t, uint64_t>> Stored(Engine& engine, uint64_t incarnation);
+  /// The lowest local ID that may be assigned next, by shard: of each shard whose counter is stored, and
+  /// after a repair (RaiseFloor) also of each over which creates are spread, whose counter the repair may
+  /// have left out.
+  static absl::StatusOr<std::map<uint32_t, uint64_t>> NextOfShards(Engine& engine, uint64_t incarnation);
   /// Adds the removal of all counters of a dataset to `batch`.
   static absl::Status Drop(Engine& engine, uint64_t incarnation, rocksdb::WriteBatch& batch);
   /// After a repair has left out `left_out` bytes of the logs: raises the counters of all shards above any ID
@@ -57,12 +68,15 @@ class LocalIds {
   static std::string FloorKey(uint64_t incarnation);
   /// The counter of a shard, which is read from the database the first time.
   absl::StatusOr<Counter*> Find(uint32_t shard) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status Store(uint32_t shard, uint64_t reserved);
+  /// Reserves the IDs of a shard below this one.
+  absl::Status Reserve(uint32_t shard, uint64_t reserved);
+  absl::Status Store(uint32_t shard, uint64_t counter) ABSL_EXCLUSIVE_LOCKS_REQUIRED(*stores_);
 
   const std::shared_ptr<Engine> engine_;
   const std::shared_ptr<Family> family_;
   const uint32_t type_;
-  Mutex mutex_;
+  const std::shared_ptr<Mutex> stores_;
+  Mutex mutex_;                                                   // taken before *stores_
   std::map<uint32_t, Counter> counters_ ABSL_GUARDED_BY(mutex_);  // by shard
   std::vector<uint32_t> used_ ABSL_GUARDED_BY(mutex_);            // as UsedShards found them first
 };
@@ -76,8 +90,13 @@ class LocalIdsRegistry {
                                        const std::shared_ptr<Family>& family, uint32_t type);
 
  private:
+  struct Known {
+    std::weak_ptr<LocalIds> ids;
+    const std::shared_ptr<Mutex> stores = std::make_shared<Mutex>();
+  };
+
   Mutex mutex_;
-  std::map<uint64_t, std::weak_ptr<LocalIds>> ids_ ABSL_GUARDED_BY(mutex_);  // by incarnation
+  std::map<uint64_t, Known> known_ ABSL_GUARDED_BY(mutex_);  // by incarnation
 };
 
 }  // namespace kvstore::rocks

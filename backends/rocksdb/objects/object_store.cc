@@ -139,8 +139,8 @@ absl::Status RocksObjectStore::Store(uint64_t id, std::string_view data, uint64_
 
 absl::StatusOr<uint64_t> RocksObjectStore::Create(std::string_view data, const CreateOptions& options) {
   // Any row lock makes a change of the gate's state wait for this write.
-  std::unique_lock<std::shared_mutex> lock;
-  std::shared_lock<std::shared_mutex> shared;
+  RowLocks::Lock lock;
+  RowLocks::SharedLock shared;
   if (!options.request_id.empty()) {
     lock = engine_->locks().Exclude(Fnv1a(options.request_id, family_->settings->incarnation));
     if (auto status = family_->gate.CheckWrite(); !status.ok()) return status;

@@ -25,7 +25,7 @@ class RocksObjectStore : public ObjectStore {
  public:
   /// An object created without `near` or `shard` goes to one of the first kSpreadShards shards, so that a
   /// dataset that migrates to a fleet later needs only those open there.
-  static constexpr uint32_t kSpreadShards = 16;
+  static constexpr uint32_t kSpreadShards = LocalIds::kSpreadShards;
 
   /// ids  the local IDs of the dataset (LocalIdsRegistry::ForDataset).
   RocksObjectStore(std::shared_ptr<Engine> engine, std::shared_ptr<Family> family, uint32_t type,

@@ -146,7 +146,8 @@ absl::StatusOr<bool> RocksRowScan::Next(ScannedRow& row) {
 void RocksRowScan::ResumeBefore(const std::string& row) {
   if (row.empty()) return;
   std::string before = NameBefore(row);
-  if (before < start_ || (started_ && before <= key_)) return;
+  // Before the first name of all there is none, which a marker could not name.
+  if (before.empty() || before < start_ || (started_ && before <= key_)) return;
   key_ = std::move(before);
   started_ = true;
 }

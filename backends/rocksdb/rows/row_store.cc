@@ -52,7 +52,7 @@ class ScratchBatch {
 };
 
 /// Takes a stripe shared. In a PromptScope the result holds no lock if it would have to wait for it.
-std::shared_lock<std::shared_mutex> ShareStripe(RowLocks& locks, size_t stripe) {
+RowLocks::SharedLock ShareStripe(RowLocks& locks, size_t stripe) {
   return IsPrompt() ? locks.TryShareStripe(stripe) : locks.ShareStripe(stripe);
 }
 
@@ -265,8 +265,8 @@ absl::StatusOr<PutResult> RocksRowStore::AddPut(std::string_view row, uint64_t h
 absl::StatusOr<PutResult> RocksRowStore::Put(std::string_view row, std::span<const CellWrite> cells,
                                              const WriteOptions& options) {
   const uint64_t hash = Hash(row);
-  std::shared_lock<std::shared_mutex> shared;
-  std::unique_lock<std::shared_mutex> exclusive;
+  RowLocks::SharedLock shared;
+  RowLocks::Lock exclusive;
   // Its lock may be held by a write that waits, and its own would keep out others.
   if (options.condition && IsPrompt()) return WouldWaitError();
   if (options.condition) {
@@ -294,7 +294,7 @@ void RocksRowStore::PutGroup(std::span<const RowWrite> writes,
                              std::vector<absl::StatusOr<PutResult>>& results) {
   std::set<size_t> stripes;
   for (const RowWrite& write : writes) stripes.insert(RowLocks::StripeOf(Hash(write.row)));
-  std::vector<std::shared_lock<std::shared_mutex>> locks;
+  std::vector<RowLocks::SharedLock> locks;
   locks.reserve(stripes.size());
   for (const size_t stripe : stripes) {
     locks.push_back(ShareStripe(engine_->locks(), stripe));

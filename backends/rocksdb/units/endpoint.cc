@@ -27,10 +27,9 @@ absl::Status CheckEpoch(const Gate& gate, uint64_t epoch) {
 }
 
 /// Takes the locks of the rows of `units`, shared; other shapes need none.
-absl::StatusOr<std::vector<std::shared_lock<std::shared_mutex>>> ShareRows(Engine& engine,
-                                                                           const Family& family, Shape shape,
-                                                                           std::span<const Unit> units) {
-  std::vector<std::shared_lock<std::shared_mutex>> locks;
+absl::StatusOr<std::vector<RowLocks::SharedLock>> ShareRows(Engine& engine, const Family& family, Shape shape,
+                                                            std::span<const Unit> units) {
+  std::vector<RowLocks::SharedLock> locks;
   if (shape != Shape::kRows) return locks;
   std::set<size_t> stripes;
   for (const Unit& unit : units) {

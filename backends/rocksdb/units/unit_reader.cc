@@ -17,7 +17,7 @@ namespace {
 /// As UnitReader::NextLocalIds.
 absl::StatusOr<std::map<uint32_t, uint64_t>> NextIds(Engine& engine, uint64_t incarnation, Shape shape) {
   if (shape != Shape::kObjects) return std::map<uint32_t, uint64_t>();
-  return LocalIds::Stored(engine, incarnation);
+  return LocalIds::NextOfShards(engine, incarnation);
 }
 
 /// Returns about `wanted` ranges that together contain all units.

@@ -307,6 +307,26 @@ TEST_F(BoundsTest, AScanThatWasOverGoesOnWhereItWasWithTheNextCall) {
   EXPECT_EQ(row.key, "t");
 }
 
+TEST_F(BoundsTest, AScanThatWasOverInTheFirstRowThatThereCanBeHasNoPositionBeforeIt) {
+  Make(all_versions_);
+  const std::string first(1, '\0');
+  std::vector<std::string> names;
+  std::vector<CellWrite> cells;
+  for (int i = 0; i < 3000; ++i) names.push_back(fmt::format("c{:06}", i));
+  for (const std::string& name : names) cells.push_back({name, "v", 1});
+  ASSERT_OK(rows_->Put(first, cells, {}));
+  ASSERT_OK_AND_ASSIGN(const auto scan, rows_->Scan({}, {}, std::nullopt));
+  ScannedRow row;
+  {
+    const CallScope scope(cancelled_call_);
+    ASSERT_THAT(scan->Next(row).status(), FailsWith(absl::StatusCode::kCancelled, ""));
+    EXPECT_FALSE(scan->position()) << "a marker of a row without a name is refused";
+  }
+  ASSERT_OK_AND_ASSIGN(const bool more, scan->Next(row));
+  EXPECT_TRUE(more);
+  EXPECT_EQ(row.key, first);
+}
+
 TEST_F(BoundsTest, AListingThatSkipsManyEntriesSeesThatTheCallIsOver) {
   const DatasetSpec spec{.name = "mappings", .shape = Shape::kMappings, .incarnation = 2};
   ASSERT_OK(backend_->CreateDataset(spec));

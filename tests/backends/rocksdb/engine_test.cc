@@ -5,7 +5,9 @@
 
 #include <string>
 
+#include "backend_api/unit_key.h"
 #include "backends/rocksdb/rows/row_deleter.h"
+#include "base/big_endian.h"
 #include "tests/backend_suite/suite.h"
 #include "tests/backends/rocksdb/under_test.h"
 
@@ -140,6 +142,41 @@ TEST_F(EngineTest, AFamilyOutsideTheCatalogThatHasNoDataIsReplaced) {
   ASSERT_OK(PutCell(*Rows(next), "r", "x", "w", 1));
   Open({next});
   EXPECT_EQ(Read(**backend_->OpenRows(next), "r"), "x@1=w");
+}
+
+TEST_F(EngineTest, ACreateThatFailedInTheMiddleCanBeTriedAgain) {
+  const DatasetSpec spec{.name = "rows", .incarnation = 1};
+  rocksdb::ColumnFamilyHandle* const meta = backend_->engine().meta();
+  std::string state_of_migration = "migration/";
+  AppendBigEndian(state_of_migration, spec.incarnation);
+  ASSERT_TRUE(db().Put({}, meta, state_of_migration, "?").ok());
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_THAT(backend_->CreateDataset(spec), FailsWith(absl::StatusCode::kDataLoss, "migration"));
+    EXPECT_FALSE(backend_->engine().HasUnknownFamily(spec.name));
+  }
+  ASSERT_TRUE(db().Delete({}, meta, state_of_migration).ok());
+  ASSERT_OK(PutCell(*Rows(spec), "r", "x", "v", 1));
+  Open({spec});
+  EXPECT_EQ(Read(**backend_->OpenRows(spec), "r"), "x@1=v");
+}
+
+TEST_F(EngineTest, ATrimThatWasSuggestedForADroppedDatasetSparesTheNextOfItsName) {
+  const DatasetSpec before{.name = "rows", .max_versions = 1, .incarnation = 1};
+  Rows(before);
+  const auto dropped = backend_->engine().FindFamily("rows")->settings;
+  ASSERT_OK(backend_->DropDataset(before));
+  const auto rows = Rows({.name = "rows", .max_versions = 1, .incarnation = 2});
+  for (const uint64_t timestamp : {1, 2}) ASSERT_OK(PutCell(*rows, "r", "x", "v", timestamp));
+  std::string column;
+  AppendEncoded(column, "r");
+  AppendEncoded(column, "x");
+  rocks::Trimmer& trimmer = backend_->engine().trimmer();
+  ASSERT_TRUE(trimmer.Suggest(dropped, column));
+  trimmer.Drain();
+  EXPECT_EQ(StoredCells("rows"), 2u);
+  ASSERT_TRUE(trimmer.Suggest(backend_->engine().FindFamily("rows")->settings, column));
+  trimmer.Drain();
+  EXPECT_EQ(StoredCells("rows"), 1u) << "its own suggestions are followed";
 }
 
 TEST_F(EngineTest, PartitionsSplitWhatIsInFiles) {

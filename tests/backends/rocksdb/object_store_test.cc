@@ -110,6 +110,41 @@ TEST_F(ObjectStoreTest, CountersOfADroppedDatasetAreForgotten) {
                   .IsNotFound());
 }
 
+TEST_F(ObjectStoreTest, WhatAMigrationContinuesFromIsBehindWhatARepairMayHaveLeftOut) {
+  {
+    ASSERT_OK_AND_ASSIGN(const auto objects, backend_->OpenObjects(spec_));
+    ASSERT_OK(objects->Create("{}", {.shard = 500}));
+  }
+  ASSERT_OK(LocalIds::RaiseFloor(backend_->engine(), spec_.incarnation, /*left_out=*/1000));
+  ASSERT_OK_AND_ASSIGN(const auto units, backend_->OpenUnits(spec_));
+  ASSERT_OK_AND_ASSIGN(const auto next, units->NextLocalIds());
+  EXPECT_EQ(next.size(), 1 + RocksObjectStore::kSpreadShards);
+  ASSERT_OK_AND_ASSIGN(const auto objects, backend_->OpenObjects(spec_));
+  // One whose counter is stored, and one whose counter may have been left out.
+  for (const uint32_t shard : {500u, 3u}) {
+    ASSERT_OK_AND_ASSIGN(const uint64_t id, objects->Create("{}", {.shard = shard}));
+    EXPECT_GT(ObjectId::FromValue(id)->local(), 1000u);
+    EXPECT_EQ(next.at(shard), ObjectId::FromValue(id)->local());
+  }
+}
+
+TEST_F(ObjectStoreTest, LocalIdsThatEndLateReturnNothingThatOthersAreAheadOf) {
+  const auto engine = std::shared_ptr<Engine>(&backend_->engine(), [](Engine*) {});
+  const auto family = engine->FindFamily(spec_.name);
+  const auto stores = std::make_shared<Mutex>();
+  const auto make = [&] { return std::make_unique<LocalIds>(engine, family, spec_.type, stores); };
+  auto ended = make();
+  ASSERT_OK(ended->Next(5));
+  auto ids = make();
+  ASSERT_OK_AND_ASSIGN(const uint64_t assigned, ids->Next(5));
+  ended.reset();
+  // As after a crash of those that are in use.
+  EXPECT_GT(LocalIds::Stored(*engine, spec_.incarnation)->at(5), assigned);
+  ids.reset();
+  EXPECT_EQ(LocalIds::Stored(*engine, spec_.incarnation)->at(5), assigned + 1)
+      << "what is unused is returned";
+}
+
 TEST_F(ObjectStoreTest, PartitionsSplitWhatIsInFiles) {
   ASSERT_OK_AND_ASSIGN(const auto objects, backend_->OpenObjects(spec_));
   const auto family = backend_->engine().FindFamily(spec_.name);

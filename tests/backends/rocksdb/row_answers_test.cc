@@ -213,6 +213,35 @@ TEST_F(RowAnswersTest, NothingIsKeptThatACompactionWithOlderSettingsDrops) {
   EXPECT_TRUE(Columns("a").empty());
 }
 
+TEST_F(RowAnswersTest, TheyAreKeptWhileADatasetIsCompactedThatWasNeverAltered) {
+  Put("a", "c", "1", kNow);
+  rocksdb::DB& db = backend_->engine().db();
+  rocksdb::ColumnFamilyHandle* const family = backend_->engine().FindFamily(spec_.name)->handle;
+  ASSERT_TRUE(db.Flush({}, family).ok());
+  // To open its store, as each server does, alters nothing.
+  ASSERT_OK_AND_ASSIGN(rows_, backend_->OpenRows(spec_));
+  std::promise<void> compaction_begun;
+  std::promise<void> has_read;
+  std::atomic<bool> stopped_once{false};
+  SetFailPointHook([&](std::string_view name) {
+    if (name != "compaction.begun" || stopped_once.exchange(true)) return;
+    compaction_begun.set_value();
+    has_read.get_future().wait();
+  });
+  std::thread compaction([&] {
+    rocksdb::CompactRangeOptions options;
+    options.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForce;
+    EXPECT_TRUE(db.CompactRange(options, family, nullptr, nullptr).ok());
+  });
+  compaction_begun.get_future().wait();
+  Keep("a", "c");
+  EXPECT_EQ(Read("a", "c"), Values{"1"});
+  EXPECT_EQ(found(), 1u);
+  has_read.set_value();
+  compaction.join();
+  SetFailPointHook(nullptr);
+}
+
 TEST_F(RowAnswersTest, PagesThatAreLimitedInBytesAreThoseOfARead) {
   const std::string name("a\0", 2);
   Put("a", name, std::string(20, 'x'));

@@ -17,8 +17,8 @@ TEST(Trimmer, WorksOffSuggestionsInTheirOrder) {
   std::vector<std::string> trimmed;
   // Suggestions made before the start wait for it.
   trimmer.Suggest(settings, "a");
-  trimmer.Start([&](const std::string& dataset, const std::string& column) {
-    trimmed.push_back(dataset + "/" + column);
+  trimmer.Start([&](const std::shared_ptr<FamilySettings>& of, const std::string& column) {
+    trimmed.push_back(of->name + "/" + column);
   });
   trimmer.Suggest(settings, "b");
   trimmer.Drain();
@@ -31,7 +31,7 @@ TEST(Trimmer, StopsAfterTheTrimThatRuns) {
   std::latch running(1);
   std::latch go_on(1);
   int trims = 0;
-  trimmer.Start([&](const std::string&, const std::string&) {
+  trimmer.Start([&](const std::shared_ptr<FamilySettings>&, const std::string&) {
     ++trims;
     running.count_down();
     go_on.wait();
@@ -52,7 +52,7 @@ TEST(Trimmer, ForgetsWhatIsTooMuchAndNeverWaits) {
   const auto settings = std::make_shared<FamilySettings>(kSpec);
   for (int i = 0; i < 100'000; ++i) trimmer.Suggest(settings, std::to_string(i));
   int trims = 0;
-  trimmer.Start([&](const std::string&, const std::string&) { ++trims; });
+  trimmer.Start([&](const std::shared_ptr<FamilySettings>&, const std::string&) { ++trims; });
   trimmer.Drain();
   EXPECT_GT(trims, 0);
   EXPECT_LT(trims, 100'000);
