@@ -1,5 +1,7 @@
 #include "catalog/file_catalog.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -12,13 +14,22 @@ namespace {
 
 absl::Status RecordChanged() { return absl::AbortedError("the migration's record has changed meanwhile"); }
 
+absl::Status VanishedError(const std::filesystem::path& path) {
+  return absl::DataLossError(
+      fmt::format("{} is missing, though this process has read or written it before. Put the file back, as "
+                  "the newest backup of the store has it; until then no dataset can be created, altered or "
+                  "dropped. Nothing was changed",
+                  path.string()));
+}
+
 }  // namespace
 
 absl::StatusOr<CatalogContents> FileCatalog::Load() {
   std::error_code error;
   if (!std::filesystem::exists(path_, error) && !error) {
+    // An empty catalog would say that there are no datasets, and the next change would write that.
+    if (!text_.empty()) return VanishedError(path_);
     entries_.clear();
-    text_.clear();
     return CatalogContents{{}, version_};
   }
   auto text = ReadFile(path_);

@@ -20,6 +20,7 @@ class FileCatalog : public Catalog {
   explicit FileCatalog(std::filesystem::path path, std::function<void()> make_room = nullptr)
       : path_(std::move(path)), make_room_(std::move(make_room)) {}
 
+  /// A file that was never there is an empty catalog. DATA_LOSS if it was there and is gone.
   absl::StatusOr<CatalogContents> Load() override;
   absl::StatusOr<CatalogContents> LoadCopy() const override;
   using Catalog::Put;

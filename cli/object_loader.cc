@@ -161,7 +161,7 @@ class ObjectLoader : public SingleLoader {
     for (Line& line : lines) {
       if (!line.problem.ok()) continue;
       // The document is stored as it stands in the line.
-      const auto json = ParseStoredJson(line.text);
+      const auto json = ParseStoredJson(line.text, kMaxEnvelopeDepth);
       if (line.problem = json.status(); !json.ok()) continue;
       JsonFields fields(*json, "");
       Wanted one{.line = &line};

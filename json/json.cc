@@ -64,10 +64,10 @@ absl::Status NotJson(std::string_view text, size_t byte) {
                                                 std::count(before.begin(), before.end(), '\n') + 1, column));
 }
 
-absl::Status CheckDepth(const Outline& outline) {
-  if (outline.depth <= kMaxJsonDepth) return absl::OkStatus();
+absl::Status CheckDepth(const Outline& outline, int max_depth) {
+  if (outline.depth <= max_depth) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      fmt::format("JSON nests {} deep, the limit is {}", outline.depth, kMaxJsonDepth));
+      fmt::format("JSON nests {} deep, the limit is {}", outline.depth, max_depth));
 }
 
 absl::StatusOr<Json> Parse(std::string_view text) {
@@ -83,12 +83,12 @@ absl::StatusOr<Json> Parse(std::string_view text) {
   }
 }
 
-absl::StatusOr<Json> Document(std::string_view text, absl::StatusOr<Json> (*parse)(std::string_view)) {
+absl::StatusOr<Json> Document(std::string_view text, absl::StatusOr<Json> (*parse)(std::string_view, int)) {
   if (text.size() > kMaxValueBytes) {
     return absl::InvalidArgumentError(
         fmt::format("data: {} bytes of JSON, the limit is {}", text.size(), kMaxValueBytes));
   }
-  auto json = parse(text);
+  auto json = parse(text, kMaxJsonDepth);
   if (!json.ok())
     return absl::InvalidArgumentError(fmt::format("data: {}", std::string(json.status().message())));
   if (!json->is_object()) {
@@ -99,9 +99,9 @@ absl::StatusOr<Json> Document(std::string_view text, absl::StatusOr<Json> (*pars
 
 }  // namespace
 
-absl::StatusOr<Json> ParseJson(std::string_view text) {
+absl::StatusOr<Json> ParseJson(std::string_view text, int max_depth) {
   const Outline outline = OutlineOf(text);
-  if (auto status = CheckDepth(outline); !status.ok()) return status;
+  if (auto status = CheckDepth(outline, max_depth); !status.ok()) return status;
   auto json = Parse(text);
   // Few texts have so long a number, and only these are parsed twice.
   if (!json.ok() || !outline.long_number) return json;
@@ -113,8 +113,8 @@ absl::StatusOr<Json> ParseJson(std::string_view text) {
       place, std::numeric_limits<int64_t>::min(), std::numeric_limits<uint64_t>::max()));
 }
 
-absl::StatusOr<Json> ParseStoredJson(std::string_view text) {
-  if (auto status = CheckDepth(OutlineOf(text)); !status.ok()) return status;
+absl::StatusOr<Json> ParseStoredJson(std::string_view text, int max_depth) {
+  if (auto status = CheckDepth(OutlineOf(text), max_depth); !status.ok()) return status;
   return Parse(text);
 }
 

@@ -10,7 +10,7 @@ namespace kvstore {
 /// is none, or if the text is malformed before it. Numbers with a fraction or an exponent are real numbers,
 /// whatever their size.
 ///
-/// text  must not nest deeper than kMaxJsonDepth.
+/// text  must not nest deeper than kMaxEnvelopeDepth.
 std::string FindWideInteger(std::string_view text);
 
 }  // namespace kvstore

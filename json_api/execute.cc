@@ -81,7 +81,7 @@ std::string Execute(KVStore& store, const reports::ReportsOf& reports_of, std::s
   if (const auto write = reports::PlainWrite::Read(line)) {
     if (const auto answer = write->CarryOut(reports_of)) return Envelope(*answer, write->id());
   }
-  const auto request = ParseJson(line);
+  const auto request = ParseJson(line, kMaxEnvelopeDepth);
   if (!request.ok()) return TextOf(ErrorToJson(request.status()));
   std::optional<Json> id;
   if (request->is_object() && request->contains("id")) id.emplace((*request)["id"]);

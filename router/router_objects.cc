@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "backend_api/batch_bytes.h"
 #include "backend_api/marker.h"
 #include "backend_api/scan_budget.h"
 #include "backend_api/validate.h"
@@ -266,12 +267,26 @@ absl::StatusOr<JoinedPage> Router::ListObjects(std::string_view dataset, uint64_
   JoinedPage joined{.marker = std::move(page->marker)};
   // Objects are read in groups, each as large as will fit by the average size so far.
   const std::span<const MappingEntry> entries(page->entries);
-  size_t bytes = 0;
+  size_t bytes = 0;       // of the page
+  size_t read = 0;        // objects, counting again those that are read again
+  size_t read_bytes = 0;  // of these objects
   for (size_t done = 0; done < entries.size();) {
     const size_t left = options.max_bytes - std::min(bytes, options.max_bytes);
-    const size_t average = done == 0 ? 0 : bytes / done;
+    const size_t average = read == 0 ? 0 : read_bytes / read;
     const size_t some = done == 0 ? kFirstJoined : std::max<size_t>(1, left / std::max<size_t>(1, average));
-    for (JoinedObject& object : Join(entries.subspan(done, std::min(some, entries.size() - done)))) {
+    // Without a limit, 64 MiB would be read for a page of 1 MiB.
+    const SmallBatches small(left);
+    std::vector<JoinedObject> group = Join(entries.subspan(done, std::min(some, entries.size() - done)));
+    for (const JoinedObject& object : group) {
+      if (IsPaused(object.object.status())) continue;
+      ++read;
+      if (object.object.ok()) read_bytes += object.object->data.size();
+    }
+    const size_t before = done;
+    for (JoinedObject& object : group) {
+      // The backend had no room for this object, though maybe for others behind it, since it need not read in
+      // this order. The next group begins with it, and the first of a group is always read.
+      if (done > before && IsPaused(object.object.status())) break;
       const size_t size = object.object.ok() ? object.object->data.size() : 0;
       if (done > 0 && bytes + size > options.max_bytes) {
         // The page is full: it ends before this object.

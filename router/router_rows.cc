@@ -4,6 +4,7 @@
 
 #include "backend_api/batch_bytes.h"
 #include "backend_api/marker.h"
+#include "backend_api/scan_budget.h"
 #include "backend_api/validate.h"
 #include "router/router.h"
 
@@ -169,8 +170,11 @@ class Router::Cursor : public RowCursor {
   absl::StatusOr<bool> Next(ScannedRow& row) override {
     if (auto status = CheckCall(); !status.ok()) return status;
     auto more = scan_->Next(row);
-    if (more.ok() || !IsMigrating(more.status()) || scan_->position()) return more;
-    return Open([&] { return scan_->Next(row); });
+    if (!more.ok() && !has_moved_ && IsMigrating(more.status()))
+      more = Open([&] { return scan_->Next(row); });
+    // The caller of a scan that was paused continues it with its marker, as if there had been a row.
+    if (more.ok() || IsPaused(more.status())) has_moved_ = true;
+    return more;
   }
 
   std::string marker() const override {
@@ -210,6 +214,9 @@ class Router::Cursor : public RowCursor {
   std::unique_ptr<RowScan> scan_;
   std::string_view backend_;
   uint64_t incarnation_ = 0;
+  // Whether a row was given, or the scan was paused. The position of a scan that began with a marker does not
+  // tell, since that is there from the beginning.
+  bool has_moved_ = false;
 };
 
 absl::StatusOr<std::unique_ptr<RowCursor>> Router::ScanRows(std::string_view dataset, const RowRange& range,

@@ -8,7 +8,8 @@
 
 namespace kvstore {
 
-/// Encryption of the connections to a server. The files are PEM, and read when the server starts.
+/// Encryption of the connections to a server. The files are PEM. They are read when the server starts, and
+/// again when they have changed, for the connections that are made then.
 struct ServerTls {
   std::filesystem::path cert;  ///< The server's certificate, and those that lead to its authority.
   std::filesystem::path key;

@@ -43,7 +43,9 @@ class RequestMemory {
   enum class State { kNew, kRunning, kAnswered, kForgotten };
   /// Says that a request is a retry.
   struct Repeated {
-    /// A lower bound of the time of the first attempt; nothing: as long ago as answers are kept.
+    /// A lower bound of the time of the first attempt; nothing: as long ago as answers are kept. So a retry
+    /// that comes later than that (Bounds::age, limits.remember_ms) without a time may be carried out again.
+    /// Attempts over HTTP never have one.
     std::optional<Clock::time_point> sent;
   };
   /// Looks a request up, and notes it as running if it is new.

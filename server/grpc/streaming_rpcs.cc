@@ -33,6 +33,4 @@ absl::Status ImportCall::PutMessage() {
   return Handle(core_.router, request_, response_, &unfinished_);
 }
 
-// ---- compactions ----
-
 }  // namespace kvstore::server

@@ -125,7 +125,7 @@ void Connection::ParseLine() {
         fmt::format("request: has more than {} values; send it as several requests", kMaxBodyValues)));
   }
   if (!HoldBody(*exec_, size.memory)) return RefuseLine(MarkRefused(TooManyInFlightError()));
-  auto request = ParseJson(line_);
+  auto request = ParseJson(line_, kMaxEnvelopeDepth);
   FreeText(line_);
   ReleaseBody();
   if (!request.ok()) return RefuseLine(request.status());

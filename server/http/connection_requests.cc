@@ -287,7 +287,7 @@ absl::Status Connection::ParseBody() {
   }
   // A request without fields may as well have no body.
   if (body_.empty()) body_ = "{}";
-  auto request = ParseJson(body_);
+  auto request = ParseJson(body_, kMaxEnvelopeDepth);
   if (!request.ok()) return request.status();
   call_->SetRequest(*std::move(request));
   return absl::OkStatus();

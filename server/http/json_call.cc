@@ -201,7 +201,7 @@ bool JsonCall::IsKnown(absl::Status& status, Json& answer) {
   if (!known) return false;
   status = *known;
   if (!status.ok()) return true;
-  auto whole = kept.partial ? MakeWhole(kept.response) : ParseStoredJson(kept.response);
+  auto whole = kept.partial ? MakeWhole(kept.response) : ParseStoredJson(kept.response, kMaxEnvelopeDepth);
   status = whole.status();
   if (whole.ok()) answer = *std::move(whole);
   return true;

@@ -29,6 +29,42 @@ constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 struct Calls {
   int creates = 0;
   int opens = 0;
+  size_t batch_bytes = 0;  // of objects that were read in batches
+};
+
+/// Passes everything on to the objects of another backend, and counts.
+class CountingObjects : public ObjectStore {
+ public:
+  CountingObjects(std::shared_ptr<ObjectStore> inner, Calls& calls)
+      : inner_(std::move(inner)), calls_(calls) {}
+
+  absl::StatusOr<uint64_t> Create(std::string_view data, const CreateOptions& options) override {
+    return inner_->Create(data, options);
+  }
+  absl::StatusOr<Object> Get(uint64_t id, const ObjectReadOptions& options) override {
+    return inner_->Get(id, options);
+  }
+  std::vector<absl::StatusOr<Object>> GetMany(std::span<const uint64_t> ids,
+                                              const ObjectReadOptions& options) override {
+    auto objects = inner_->GetMany(ids, options);
+    for (const auto& object : objects) calls_.batch_bytes += object.ok() ? object->data.size() : 0;
+    return objects;
+  }
+  absl::StatusOr<Object> Update(uint64_t id, const ObjectTransform& transform,
+                                const UpdateOptions& options) override {
+    return inner_->Update(id, transform, options);
+  }
+  absl::Status Erase(uint64_t id) override { return inner_->Erase(id); }
+  absl::StatusOr<ObjectScanPage> Scan(const IdRange& range, const ObjectScanOptions& options) override {
+    return inner_->Scan(range, options);
+  }
+  absl::StatusOr<std::vector<Partition>> Partitions(size_t wanted) override {
+    return inner_->Partitions(wanted);
+  }
+
+ private:
+  const std::shared_ptr<ObjectStore> inner_;
+  Calls& calls_;
 };
 
 /// Passes everything on to another backend, and counts.
@@ -49,7 +85,9 @@ class CountingBackend : public Backend {
     return inner_->OpenRows(spec);
   }
   absl::StatusOr<std::shared_ptr<ObjectStore>> OpenObjects(const DatasetSpec& spec) override {
-    return inner_->OpenObjects(spec);
+    auto objects = inner_->OpenObjects(spec);
+    if (!objects.ok()) return objects;
+    return std::make_shared<CountingObjects>(*std::move(objects), calls_);
   }
   absl::StatusOr<std::shared_ptr<MappingStore>> OpenMappings(const DatasetSpec& spec) override {
     return inner_->OpenMappings(spec);
@@ -141,6 +179,22 @@ TEST_F(NestedBackendsTest, CallsGoThroughAllToTheDataBehind) {
   ASSERT_EQ(row.items.size(), 1u);
   EXPECT_EQ(row.items[0].cells[0].value, "v");
   EXPECT_EQ(calls_["inner"].opens, 2);
+}
+
+TEST_F(NestedBackendsTest, APageOfAJoinReadsHardlyMoreThanItHasRoomFor) {
+  ASSERT_OK_AND_ASSIGN(const Config config, Parse(kTwoInFrontOfRocksDb));
+  ASSERT_OK_AND_ASSIGN(const auto store, OpenRouter(config.store, types_));
+  ASSERT_OK(store->CreateDataset({.name = "pins", .shape = Shape::kObjects}));
+  ASSERT_OK(store->CreateDataset({.name = "boards", .shape = Shape::kMappings}));
+  const std::string document = R"({"t":")" + std::string(500'000, 'x') + R"("})";
+  for (uint64_t i = 0; i < 20; ++i) {
+    ASSERT_OK_AND_ASSIGN(const uint64_t pin, store->CreateObject("pins", document, {.shard = 1}));
+    ASSERT_OK(store->AddMapping("boards", 1, pin, i));
+  }
+  ASSERT_OK_AND_ASSIGN(const JoinedPage page, store->ListObjects("boards", 1, {.max_bytes = 1'100'000}));
+  EXPECT_EQ(page.objects.size(), 2u);
+  // The third object does not fit any more.
+  EXPECT_EQ(calls_["outer"].batch_bytes, 3 * document.size());
 }
 
 TEST_F(NestedBackendsTest, AFleetBehindAnotherBackendIsFound) {

@@ -305,6 +305,40 @@ TEST_F(StoreTest, TheJoinFetchesObjectsInTheOrderOfTheMapping) {
   EXPECT_EQ(page.objects[2].entry.sequence, 3u);
 }
 
+TEST_F(StoreTest, ThePagesOfAJoinHaveEachObjectOnceWhateverABatchHasRoomFor) {
+  // Together they exceed the 64 MiB of a batch of reads, and the store reads them in ascending order.
+  const std::string small = R"({"t":"x"})";
+  const std::string large = R"({"t":")" + std::string(2 << 20, 'x') + R"("})";
+  constexpr uint64_t kObjects = 40;
+  for (uint64_t i = 0; i < kObjects; ++i) {
+    ASSERT_OK_AND_ASSIGN(const uint64_t pin,
+                         store_->CreateObject("pins", i < 35 ? large : small, {.shard = 1}));
+    ASSERT_OK(store_->AddMapping("boards", 1, pin, i));
+  }
+  for (const size_t max_bytes : {size_t{1}, size_t{5} << 20, kMaxPageBytes}) {
+    for (const auto order : {MappingListOptions::Order::kDescending, MappingListOptions::Order::kAscending}) {
+      MappingListOptions options{.order = order, .max_bytes = max_bytes};
+      uint64_t objects = 0;
+      do {
+        ASSERT_OK_AND_ASSIGN(const JoinedPage page, store_->ListObjects("boards", 1, options));
+        ASSERT_FALSE(page.objects.empty());
+        size_t bytes = 0;
+        for (const JoinedObject& joined : page.objects) {
+          const bool descends = order == MappingListOptions::Order::kDescending;
+          EXPECT_EQ(joined.entry.sequence, descends ? kObjects - 1 - objects : objects);
+          ++objects;
+          ASSERT_OK(joined.object);
+          EXPECT_EQ(joined.object->id, joined.entry.to);
+          bytes += joined.object->data.size();
+        }
+        EXPECT_TRUE(bytes <= max_bytes || page.objects.size() == 1) << bytes;
+        options.marker = page.marker;
+      } while (!options.marker.empty());
+      EXPECT_EQ(objects, kObjects);
+    }
+  }
+}
+
 TEST_F(StoreTest, DatasetsComeAndGoWhileOthersServe) {
   std::atomic<bool> stop = false;
   std::atomic<int> failures = 0;

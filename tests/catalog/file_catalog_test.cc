@@ -130,6 +130,24 @@ TEST(FileCatalog, RefusesDamageAndLeavesTheFile) {
   }
 }
 
+TEST(FileCatalog, AFileThatVanishesIsNotAnEmptyCatalog) {
+  const TempDir dir;
+  const auto path = dir / "catalog.json";
+  FileCatalog writes(path);
+  EXPECT_TRUE(writes.Load()->entries.empty());
+  ASSERT_OK(writes.Put(GoldenEntries()[0], 0));
+  FileCatalog reads(path);
+  ASSERT_OK(reads.Load());
+  std::filesystem::rename(path, dir / "moved.json");
+  for (FileCatalog* const catalog : {&writes, &reads}) {
+    EXPECT_THAT(catalog->Load(), FailsWith(absl::StatusCode::kDataLoss, path.string() + " is missing"));
+  }
+  EXPECT_FALSE(std::filesystem::exists(path));
+  // Whoever puts the file back need not restart the process.
+  std::filesystem::rename(dir / "moved.json", path);
+  for (FileCatalog* const catalog : {&writes, &reads}) EXPECT_EQ(catalog->Load()->entries, GoldenEntries());
+}
+
 TEST(FileCatalog, RefusesANewerFormat) {
   const TempDir dir;
   std::ofstream(dir / "catalog.json") << R"({"format":2,"datasets":[]})";

@@ -166,9 +166,13 @@ TEST_F(KvImport, RefusesToGoOnWithAnotherFileOrDataset) {
 TEST_F(KvImport, LoadsObjectsAndMappings) {
   Ok({"dataset", "create", "pins", "--shape", "objects", "--type", "7"});
   Ok({"dataset", "create", "boards", "--shape", "mappings"});
+  // A document may nest 100 deep.
+  std::string deep = "{}";
+  for (int i = 1; i < 100; ++i) deep = R"({"a":)" + deep + "}";
   const Json objects =
-      Json::parse(Ok({"import", "pins", "--json"}, "{\"data\":{\"a\":1},\"shard\":5}\n{\"data\":[]}\n"));
-  EXPECT_EQ(objects["imported"], 1);
+      Json::parse(Ok({"import", "pins", "--json"},
+                     "{\"data\":{\"a\":1},\"shard\":5}\n{\"data\":[]}\n{\"data\":" + deep + "}\n"));
+  EXPECT_EQ(objects["imported"], 2);
   EXPECT_EQ(objects["rejected"], 1);
   EXPECT_NE(Ok({"object", "get", "pins", "352324757225473"}).find("\"a\""), std::string::npos);
   const Json mappings =

@@ -95,6 +95,9 @@ TEST(Json, RefusesDeepNestingWithoutRecursion) {
   EXPECT_OK(ParseJson(deep + std::string(100, ']')));
   EXPECT_THAT(ParseJson(deep + "[" + std::string(101, ']')), FailsWith(kInvalid, "100"));
   EXPECT_THAT(ParseJson(std::string(1'000'000, '[')), FailsWith(kInvalid, "100"));
+  EXPECT_OK(ParseJson(deep + "[" + std::string(101, ']'), 101));
+  EXPECT_OK(ParseStoredJson(deep + "[" + std::string(101, ']'), 101));
+  EXPECT_THAT(ParseJson(deep + "[[" + std::string(102, ']'), 101), FailsWith(kInvalid, "the limit is 101"));
   // Brackets inside strings do not nest.
   EXPECT_OK(ParseJson("\"" + std::string(1000, '[') + "\""));
 }

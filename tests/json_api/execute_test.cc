@@ -332,6 +332,24 @@ TEST(ExecErrors, SayWhetherAWriteMayHaveHappened) {
   EXPECT_EQ(batch["results"][1]["error"].dump(), lost);
 }
 
+TEST_F(ExecProtocol, ADocumentMayNestAsDeepAsTheStoreAllows) {
+  const auto document = [](int depth) {
+    std::string text = "{}";
+    for (int i = 1; i < depth; ++i) text = R"({"a":)" + text + "}";
+    return text;
+  };
+  const std::string create = R"({"op":"create_object","dataset":"pins","data":)";
+  const std::string id = Ok(create + document(100) + "}")["object_id"];
+  EXPECT_EQ(Ok(R"({"op":"get_object","dataset":"pins","object_id":)" + id + "}")["data"].dump(),
+            document(100));
+  Invalid(create + document(101) + "}", "data: JSON nests 101 deep, the limit is 100");
+  Invalid(create + document(105) + "}", "JSON nests 106 deep");
+  const std::string update =
+      R"({"op":"update_object","dataset":"pins","object_id":)" + id + R"(,"merge_patch":)";
+  Ok(update + document(100) + "}");
+  Invalid(update + document(101) + "}", "merge_patch: data: JSON nests 101 deep, the limit is 100");
+}
+
 TEST_F(ExecProtocol, HostileLinesAreAnsweredAndNeverThrow) {
   testing::Random random(testing::Seed("exec"));
   const std::string good =

@@ -36,7 +36,8 @@ struct Migrating {
 /// Two rows; asks its host, which may refuse the call, with each of them, as shards do.
 class MigratingScan : public RowScan {
  public:
-  explicit MigratingScan(Migrating& migrating) : migrating_(migrating) {}
+  MigratingScan(Migrating& migrating, const std::optional<ScanPosition>& after)
+      : migrating_(migrating), after_(after) {}
   absl::StatusOr<bool> Next(ScannedRow& row) override {
     if (auto status = migrating_.Answer(); !status.ok()) return status;
     if (given_ == 2) return false;
@@ -44,12 +45,13 @@ class MigratingScan : public RowScan {
     return true;
   }
   std::optional<ScanPosition> position() const override {
-    if (given_ == 0) return std::nullopt;
+    if (given_ == 0) return after_;
     return ScanPosition{.row = std::to_string(given_ - 1)};
   }
 
  private:
   Migrating& migrating_;
+  const std::optional<ScanPosition> after_;
   int given_ = 0;
 };
 
@@ -79,8 +81,8 @@ class MigratingRows : public RowStore {
   }
   absl::StatusOr<std::vector<Partition>> Partitions(size_t) override { return std::vector<Partition>{}; }
   absl::StatusOr<std::unique_ptr<RowScan>> Scan(const RowRange&, const ScanOptions&,
-                                                const std::optional<ScanPosition>&) override {
-    return std::make_unique<MigratingScan>(migrating_);
+                                                const std::optional<ScanPosition>& after) override {
+    return std::make_unique<MigratingScan>(migrating_, after);
   }
 
  private:
@@ -156,6 +158,17 @@ TEST_F(RouterTest, AScanWaitsAsLongAsItHasGivenNothing) {
   EXPECT_TRUE(cursor->Next(row).value());
   EXPECT_EQ(row.key, "1");
   EXPECT_FALSE(cursor->Next(row).value());
+}
+
+TEST_F(RouterTest, AScanThatBeginsWithAMarkerWaitsToo) {
+  ASSERT_OK_AND_ASSIGN(const auto before, router_->ScanRows("rows", {}, {}));
+  ScannedRow row;
+  ASSERT_TRUE(before->Next(row).value());
+  ASSERT_OK_AND_ASSIGN(const auto cursor, router_->ScanRows("rows", {}, {.marker = before->marker()}));
+  migrating_.refusals = 3;
+  EXPECT_OK(cursor->Next(row));
+  migrating_.refusals = 1;
+  EXPECT_TRUE(IsMigrating(cursor->Next(row).status()));
 }
 
 TEST_F(RouterTest, OfABatchOnlyWhatWasRefusedIsRepeated) {

@@ -290,6 +290,21 @@ TEST_F(HttpTest, AnUpdateOfALargeObjectIsAnsweredAgainAsLongAsItIsTheSame) {
   EXPECT_EQ(changed.json()["error"]["in_doubt"], true);
 }
 
+TEST_F(HttpTest, ADocumentMayNestAsDeepAsTheStoreAllows) {
+  Serve();
+  Json document = Json::object();
+  for (int i = 1; i < 100; ++i) document = Json{{"a", std::move(document)}};
+  const std::string id = Ok("create_object", {{"dataset", "pins"}, {"data", document}})["object_id"];
+  // The answer that is kept for repetitions has the document in it, and nests deeper.
+  const Json update = {{"dataset", "pins"}, {"object_id", id}, {"merge_patch", {{"n", 1}}}};
+  const HttpHeaders headers = {{"Kv-Request-Id", kId}};
+  const Json first = Ok("update_object", update, headers);
+  EXPECT_EQ(Ok("update_object", update, headers), first);
+  document = Json{{"a", std::move(document)}};
+  Refused(HttpClient(port()).Post("create_object", {{"dataset", "pins"}, {"data", document}}), 400,
+          "INVALID_ARGUMENT", "data: JSON nests 101 deep");
+}
+
 TEST_F(HttpTest, AnotherServerSaysThatItDoesNotKnowTheAttemptBefore) {
   Serve();
   HttpClient client(port());

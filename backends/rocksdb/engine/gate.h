@@ -78,7 +78,8 @@ class Gate {
   static absl::Status Refuse(EndpointState state) {
     if (state == EndpointState::kFrozen)
       return WritesHeldError("the dataset is about to move: writes are held");
-    return ServedElsewhereError("the dataset is served by another backend");
+    return ServedElsewhereError(
+        "the dataset is not served here any more: it was dropped, or is served by another backend");
   }
 
   std::atomic<EndpointState> state_{EndpointState::kServing};
