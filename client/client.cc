@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "backend_api/outcome.h"
 #include "client/caller.h"
 #include "client/endpoint.h"
 #include "client/outcome.h"
@@ -203,7 +204,7 @@ absl::StatusOr<Object> Client::Update(v1::UpdateObjectRequest& request) {
   v1::UpdateObjectResponse response;
   if (auto status = caller_->Call(request, response); !status.ok()) return status;
   if (response.object().id() != request.id())
-    return caller_->InvalidAnswerError("answered with another object");
+    return MarkInDoubt(caller_->InvalidAnswerError("answered with another object"));
   return wire::FromWire(*response.mutable_object());
 }
 

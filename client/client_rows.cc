@@ -364,11 +364,12 @@ absl::StatusOr<std::vector<absl::Status>> Client::DeleteRows(std::string_view da
     for (const RowDelete& one : rest.first(count)) ToWire(one, *request.add_deletes());
     v1::DeleteRowsResponse response;
     absl::Status status = caller_->Call(request, response);
-    if (!status.ok() && results.empty()) return status;
     if (status.ok()) {
-      auto answered = CheckCount(*caller_, static_cast<size_t>(response.results_size()), count);
-      if (!answered.ok()) return answered;
+      status = CheckCount(*caller_, static_cast<size_t>(response.results_size()), count);
+      // The server has carried something out.
+      if (!status.ok()) status = MarkInDoubt(std::move(status));
     }
+    if (!status.ok() && results.empty()) return status;
     absl::Status migrating;
     for (size_t i = 0; i < count; ++i) {
       if (!status.ok()) {

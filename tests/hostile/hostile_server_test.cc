@@ -159,10 +159,29 @@ TEST_F(HostileServer, AnswersToABatchOfWritesAreAsManyAsWereSent) {
     server_.put_rows = [&](auto&, auto& answer) { answer = Results<v1::PutRowsResponse>(count); };
     server_.delete_rows = [&](auto&, auto& answer) { answer = Results<v1::DeleteRowsResponse>(count); };
     const std::vector<RowWrite> writes(2, {"r", {&kCell, 1}, {}});
-    EXPECT_THAT(store_->PutRows("d", writes).status(), FailsWith(kInternal, "answered")) << count;
+    const absl::Status put = store_->PutRows("d", writes).status();
+    EXPECT_THAT(put, FailsWith(kInternal, "answered")) << count;
+    EXPECT_TRUE(IsInDoubt(put)) << "it may have written them";
     const std::vector<RowDelete> deletes(2, {"r", {}});
-    EXPECT_THAT(store_->DeleteRows("d", deletes).status(), FailsWith(kInternal, "answered")) << count;
+    const absl::Status deleted = store_->DeleteRows("d", deletes).status();
+    EXPECT_THAT(deleted, FailsWith(kInternal, "answered")) << count;
+    EXPECT_TRUE(IsInDoubt(deleted)) << "it may have deleted them";
   }
+}
+
+TEST_F(HostileServer, AnAnswerThatDoesNotFitKeepsWhatWasDeletedBefore) {
+  std::atomic<int> messages{0};
+  server_.delete_rows = [&](auto&, auto& answer) {
+    answer = Results<v1::DeleteRowsResponse>(++messages == 1 ? 2'000 : 1);
+  };
+  const std::vector<RowDelete> deletes(6'000, {"r", {}});
+  ASSERT_OK_AND_ASSIGN(const auto results, store_->DeleteRows("d", deletes));
+  EXPECT_EQ(messages, 2) << "the third message is not sent";
+  EXPECT_OK(results[1'999]);
+  EXPECT_THAT(results[2'000], FailsWith(kInternal, "fewer entries"));
+  EXPECT_TRUE(IsInDoubt(results[2'000]) && IsInDoubt(results[3'999]));
+  EXPECT_THAT(results[4'000], FailsWith(absl::StatusCode::kUnavailable, "not sent"));
+  EXPECT_FALSE(IsInDoubt(results[4'000]));
 }
 
 TEST_F(HostileServer, EachMessageOfAnImportHasItsAnswer) {
@@ -245,7 +264,9 @@ TEST_F(HostileServer, AnotherObjectOrDatasetIsNoAnswer) {
   server_.get_object = other;
   server_.update_object = other;
   EXPECT_THAT(store_->GetObject("d", 1, {}).status(), FailsWith(kInternal, "another object"));
-  EXPECT_THAT(store_->PatchObject("d", 1, "{}", {}).status(), FailsWith(kInternal, "another object"));
+  const absl::Status patched = store_->PatchObject("d", 1, "{}", {}).status();
+  EXPECT_THAT(patched, FailsWith(kInternal, "another object"));
+  EXPECT_TRUE(IsInDoubt(patched)) << "it may have changed the object";
   server_.get_objects = [](auto& stream) {
     auto results = Results<v1::GetObjectsResponse>(2);
     for (auto& result : *results.mutable_results()) result.mutable_object()->set_id(2);
