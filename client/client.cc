@@ -226,8 +226,10 @@ absl::StatusOr<Object> Client::UpdateObject(std::string_view dataset, uint64_t i
     request.set_expected_timestamp(object->timestamp);
     request.set_include_inactive(options.include_inactive);
     auto updated = Update(request);
-    // FAILED_PRECONDITION: another writer was faster, so the transform is applied to the new version.
-    const bool lost = absl::IsFailedPrecondition(updated.status()) && !options.expected_timestamp;
+    // FAILED_PRECONDITION: another writer was faster, so the transform is applied to the new version. In
+    // doubt, the new version may be this call's own, and the transform must not be applied twice.
+    const bool lost = absl::IsFailedPrecondition(updated.status()) && !IsInDoubt(updated.status()) &&
+                      !options.expected_timestamp;
     if (!lost || !caller_->Pause(attempt, CallScope::Current().deadline)) return updated;
   }
 }

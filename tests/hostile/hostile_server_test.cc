@@ -280,6 +280,25 @@ TEST_F(HostileServer, AnotherObjectOrDatasetIsNoAnswer) {
   EXPECT_THAT(store_->GetDataset("d").status(), FailsWith(kInternal, "another dataset"));
 }
 
+TEST_F(HostileServer, ATransformIsNotAppliedAgainToAnUpdateThatMayHaveHappened) {
+  server_.get_object = [](auto&, auto& answer) { answer.mutable_object()->set_id(1); };
+  // The update may have happened, so that the timestamp may be its own.
+  server_.update_object = [](grpc::ServerContext& context, auto&) {
+    context.AddTrailingMetadata(wire::kOutcome, wire::kInDoubt);
+  };
+  server_.update_end = {grpc::StatusCode::FAILED_PRECONDITION, "it has another timestamp"};
+  int transforms = 0;
+  const ObjectTransform count = [&](std::string_view) -> absl::StatusOr<std::string> {
+    ++transforms;
+    return "{}";
+  };
+  const CallScope scope(std::chrono::seconds(5));
+  const absl::Status status = store_->UpdateObject("d", 1, count, {}).status();
+  EXPECT_THAT(status, FailsWith(absl::StatusCode::kFailedPrecondition, "another timestamp"));
+  EXPECT_TRUE(IsInDoubt(status));
+  EXPECT_EQ(transforms, 1);
+}
+
 TEST_F(HostileServer, WhatItCompressedIsNotTaken) {
   server_.get_row = [](grpc::ServerContext& context, auto& answer) {
     context.set_compression_algorithm(GRPC_COMPRESS_GZIP);
