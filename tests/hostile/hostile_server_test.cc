@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
+#include <future>
 #include <memory>
 #include <string>
 #include <thread>
@@ -152,6 +154,30 @@ TEST_F(HostileServer, ACallScopeEndsAScanThatHasNoEnd) {
   absl::Status status;
   while (status.ok()) status = cursor->Next(row).status();
   EXPECT_THAT(status, FailsWith(absl::StatusCode::kDeadlineExceeded, ""));
+}
+
+TEST_F(HostileServer, ACallScopeEndsTheWaitOfAScanThatWasOpenedWithoutOne) {
+  std::promise<void> ended;
+  const auto end = ended.get_future().share();
+  std::atomic<int> streams{0};
+  server_.scan_rows = [&streams, end](auto& stream) {
+    v1::ScanRowsResponse rows;
+    rows.add_rows()->set_key(++streams == 1 ? "a" : "b");
+    stream.Write(rows);
+    end.wait_for(std::chrono::seconds(30));
+  };
+  ASSERT_OK_AND_ASSIGN(const auto cursor, store_->ScanRows("d", {}, {}));
+  ScannedRow row;
+  ASSERT_TRUE(*cursor->Next(row));
+  {
+    const CallScope scope(std::chrono::milliseconds(100));
+    EXPECT_THAT(cursor->Next(row).status(), FailsWith(absl::StatusCode::kDeadlineExceeded, "the call's"));
+  }
+  // The next call goes on, over a stream of its own.
+  ASSERT_OK_AND_ASSIGN(const bool more, cursor->Next(row));
+  EXPECT_TRUE(more);
+  EXPECT_EQ(row.key, "b");
+  ended.set_value();
 }
 
 TEST_F(HostileServer, AnswersToABatchOfWritesAreAsManyAsWereSent) {
