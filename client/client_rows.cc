@@ -338,6 +338,8 @@ absl::StatusOr<std::vector<absl::StatusOr<PutResult>>> Client::PutRows(std::stri
 
 absl::Status Client::Import(std::string_view dataset, std::span<const RowWrite> writes,
                             std::vector<absl::StatusOr<PutResult>>& results) {
+  // ConnectOptions::deadline_ms is not for imports: a server that limits its caller's bytes a second holds
+  // their messages for as long as that takes.
   const auto deadline = CallScope::Current().deadline;
   // Without a deadline the import gives up after so many refusals.
   constexpr int kMaxRefusals = 12;
