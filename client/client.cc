@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "backend_api/outcome.h"
 #include "client/caller.h"
 #include "client/endpoint.h"
 #include "client/outcome.h"
@@ -203,7 +204,7 @@ absl::StatusOr<Object> Client::Update(v1::UpdateObjectRequest& request) {
   v1::UpdateObjectResponse response;
   if (auto status = caller_->Call(request, response); !status.ok()) return status;
   if (response.object().id() != request.id())
-    return caller_->InvalidAnswerError("answered with another object");
+    return MarkInDoubt(caller_->InvalidAnswerError("answered with another object"));
   return wire::FromWire(*response.mutable_object());
 }
 
@@ -225,8 +226,10 @@ absl::StatusOr<Object> Client::UpdateObject(std::string_view dataset, uint64_t i
     request.set_expected_timestamp(object->timestamp);
     request.set_include_inactive(options.include_inactive);
     auto updated = Update(request);
-    // FAILED_PRECONDITION: another writer was faster, so the transform is applied to the new version.
-    const bool lost = absl::IsFailedPrecondition(updated.status()) && !options.expected_timestamp;
+    // FAILED_PRECONDITION: another writer was faster, so the transform is applied to the new version. In
+    // doubt, the new version may be this call's own, and the transform must not be applied twice.
+    const bool lost = absl::IsFailedPrecondition(updated.status()) && !IsInDoubt(updated.status()) &&
+                      !options.expected_timestamp;
     if (!lost || !caller_->Pause(attempt, CallScope::Current().deadline)) return updated;
   }
 }

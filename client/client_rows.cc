@@ -338,6 +338,8 @@ absl::StatusOr<std::vector<absl::StatusOr<PutResult>>> Client::PutRows(std::stri
 
 absl::Status Client::Import(std::string_view dataset, std::span<const RowWrite> writes,
                             std::vector<absl::StatusOr<PutResult>>& results) {
+  // ConnectOptions::deadline_ms is not for imports: a server that limits its caller's bytes a second holds
+  // their messages for as long as that takes.
   const auto deadline = CallScope::Current().deadline;
   // Without a deadline the import gives up after so many refusals.
   constexpr int kMaxRefusals = 12;
@@ -364,11 +366,12 @@ absl::StatusOr<std::vector<absl::Status>> Client::DeleteRows(std::string_view da
     for (const RowDelete& one : rest.first(count)) ToWire(one, *request.add_deletes());
     v1::DeleteRowsResponse response;
     absl::Status status = caller_->Call(request, response);
-    if (!status.ok() && results.empty()) return status;
     if (status.ok()) {
-      auto answered = CheckCount(*caller_, static_cast<size_t>(response.results_size()), count);
-      if (!answered.ok()) return answered;
+      status = CheckCount(*caller_, static_cast<size_t>(response.results_size()), count);
+      // The server has carried something out.
+      if (!status.ok()) status = MarkInDoubt(std::move(status));
     }
+    if (!status.ok() && results.empty()) return status;
     absl::Status migrating;
     for (size_t i = 0; i < count; ++i) {
       if (!status.ok()) {

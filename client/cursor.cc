@@ -39,7 +39,7 @@ absl::StatusOr<bool> Cursor::ReadMessage(bool any) {
     packed_ = {};
     message_.Clear();
     next_ = 0;
-    std::optional<CancelWatch> watch(std::in_place, stream_->context, limits.cancelled);
+    std::optional<CancelWatch> watch(std::in_place, stream_->context, limits.cancelled, deadline);
     // This waits until there is a connection, and the request was sent.
     if (is_new) stream_->reader = caller_.Stub().ScanRows(&stream_->context, request_);
     const bool read = stream_->reader->Read(&message_);
@@ -73,6 +73,8 @@ absl::StatusOr<bool> Cursor::ReadMessage(bool any) {
     const auto verdict = caller_.Classify(status, OutcomeOf(stream_->context), /*writes=*/false);
     stream_.reset();
     if (status.ok()) return false;
+    // The watch has cancelled the stream, which would look like a server that ends.
+    if (auto over = CheckCall(); !over.ok()) return over;
     // Without a deadline the scan gives up after so many failures.
     constexpr int kMaxFailures = 12;
     if (!verdict.retry || failures_ == kMaxFailures || !caller_.Pause(verdict, failures_, deadline)) {

@@ -219,7 +219,7 @@ absl::StatusOr<uint64_t> RemoteReports::Write(const Batch& batch, const reports:
     if (status.ok() && response.has_error()) status = wire::FromWire(response.error());
     if (status.ok()) {
       if (response.written() == batch.size()) return response.written();
-      return caller_->InvalidAnswerError("answered another number of points than it was given");
+      return MarkInDoubt(caller_->InvalidAnswerError("answered another number of points than it was given"));
     }
     const bool repeats = IsInDoubt(status) && absl::IsUnavailable(status);
     in_doubt = in_doubt || IsInDoubt(status);

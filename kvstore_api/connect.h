@@ -58,7 +58,8 @@ struct ConnectOptions {
 ///
 /// Over the network the interface differs in this:
 /// - DEADLINE_EXCEEDED after the time that the call's CallScope allows (call_scope.h), or without one after
-///   ConnectOptions::deadline_ms. Scans and Compact have no deadline without a CallScope.
+///   ConnectOptions::deadline_ms. Scans, Compact, and PutRows of more than 4 MiB or 2,000 rows, have no
+///   deadline without a CallScope.
 /// - Calls are retried until the deadline, with growing pauses, when a connection is lost, or when the server
 ///   refuses them because it has too many. That includes writes, which carry a request ID by which the server
 ///   recognises a retry. A server that was restarted meanwhile cannot: then the write fails with UNAVAILABLE,

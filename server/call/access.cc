@@ -316,11 +316,23 @@ void Access::Describe(MetricsSink& sink) const {
 void Access::Refresh() {
   if (open_to_all()) return;
   const auto seen = ReadFileState(file_);
-  if (!seen || seen == loaded_) return;
-  if (auto status = Load(); status.ok()) {
+  if (seen == loaded_) return told_.reset();
+  const absl::Status status = Load();
+  if (status.ok()) {
+    told_.reset();
     spdlog::info("{}: read again", file_.string());
-  } else {
+    return;
+  }
+  // It is tried again each time, because what cannot be read now may be readable in a moment.
+  if (told_ && *told_ == seen) return;
+  told_.emplace(seen);
+  if (seen) {
     spdlog::error("tokens: refused, the last good list stays in force: {}", std::string(status.message()));
+  } else {
+    spdlog::error(
+        "tokens: {} is missing, so the last good list stays in force, and its callers keep their rights; put "
+        "the file back, without those who are to lose them",
+        file_.string());
   }
 }
 

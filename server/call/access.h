@@ -109,8 +109,8 @@ class Access {
   /// INVALID_ARGUMENT if it has mistakes.
   static absl::StatusOr<std::unique_ptr<Access>> Open(std::filesystem::path file);
 
-  /// Reads the file again if it has changed. A list with mistakes is logged and refused: the last good list
-  /// stays in force.
+  /// Reads the file again if it has changed. A list with mistakes is refused: the last good list stays in
+  /// force, as it does while the file is missing or cannot be read. Each of these is logged once.
   void Refresh();
 
   /// Returns the caller; null where there is no list, and everybody may do everything. UNAUTHENTICATED if the
@@ -144,7 +144,10 @@ class Access {
   void SetLimits(const AccessList& list);
 
   const std::filesystem::path file_;
-  std::optional<FileState> loaded_;  // touched by Open and Refresh only
+  // Touched by Open and Refresh only.
+  std::optional<FileState> loaded_;
+  // The state of the file (nothing: it was missing) whose refusal was logged last; nothing after a success.
+  std::optional<std::optional<FileState>> told_;
   Snapshot<AccessList> list_;
   std::atomic<uint64_t> version_{1};
   CallerShare nobody_{""};

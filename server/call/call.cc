@@ -474,9 +474,11 @@ void Call::End(const absl::Status& status) {
 }
 
 CallOutcome Call::OutcomeOf(const absl::Status& error) {
-  if (error.GetPayload(kRefusedPayload)) return CallOutcome::kRefused;
-  // This comes before kMoved, with which a router would make the write once more.
+  // This comes before kRefused and kMoved, which promise that nothing was done: a client, or a router, would
+  // make the write once more. The error of a stream can have both marks, because one of its requests was
+  // refused after others were carried out.
   if (IsInDoubt(error)) return CallOutcome::kInDoubt;
+  if (error.GetPayload(kRefusedPayload)) return CallOutcome::kRefused;
   return IsMigrating(error) && !IsGone(error) ? CallOutcome::kMoved : CallOutcome::kFailed;
 }
 

@@ -183,7 +183,9 @@ Connections::Connection* Connections::Find(std::string_view peer) {
 
 void Connections::Forget(Connection& connection) {
   if (connection.suspect) suspects_.fetch_sub(1, std::memory_order_relaxed);
-  if (!connection.peer.empty()) sockets_.erase(connection.peer);
+  // The peer's entry may be that of a later connection, over another socket.
+  const auto found = sockets_.find(connection.peer);
+  if (found != sockets_.end() && found->second == SocketOf(connection)) sockets_.erase(found);
   connection = {};
 }
 

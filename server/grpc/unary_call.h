@@ -2,8 +2,10 @@
 
 #include <grpcpp/support/server_callback.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -109,7 +111,13 @@ class UnaryCall : public Call {
   /// Returns what the call ends with, if an earlier attempt was carried out, or may have been.
   std::optional<absl::Status> BeginAttempt(const v1::Attempt& attempt) {
     Attempt::Claims claims{.request_id = attempt.request_id(), .instance = attempt.instance(), .sent = {}};
-    if (attempt.has_sent_us()) claims.sent = std::chrono::microseconds(attempt.sent_us());
+    if (attempt.has_sent_us()) {
+      // Nothing was sent later than now, and a time far in the future does not fit into nanoseconds.
+      const auto now =
+          std::chrono::duration_cast<std::chrono::microseconds>(RequestMemory::Clock::now() - core_.epoch);
+      const uint64_t sent_us = std::min<uint64_t>(attempt.sent_us(), static_cast<uint64_t>(now.count()));
+      claims.sent = std::chrono::microseconds(sent_us);
+    }
     RequestMemory::Answer answer;
     auto known = attempt_.Begin(CallerName(), claims, answer);
     if (!known || !known->ok()) return known;

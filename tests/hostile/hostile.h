@@ -43,6 +43,7 @@ class Hostile : public v1::KVStore::Service {
   Unary<v1::DeleteRowsResponse> delete_rows;
   Unary<v1::GetObjectResponse> get_object;
   Unary<v1::UpdateObjectResponse> update_object;
+  grpc::Status update_end;  ///< How update_object ends.
   Unary<v1::ListMappingResponse> list_mapping;
   Unary<v1::ListObjectsResponse> list_objects;
   Unary<v1::ScanObjectsResponse> scan_objects;
@@ -97,7 +98,8 @@ class Hostile : public v1::KVStore::Service {
   }
   grpc::Status UpdateObject(Context* context, const v1::UpdateObjectRequest*,
                             v1::UpdateObjectResponse* answer) override {
-    return Do(update_object, *context, *answer);
+    Do(update_object, *context, *answer);
+    return update_end;
   }
   grpc::Status ListMapping(Context* context, const v1::ListMappingRequest*,
                            v1::ListMappingResponse* answer) override {

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
+#include <future>
 #include <memory>
 #include <string>
 #include <thread>
@@ -154,15 +156,58 @@ TEST_F(HostileServer, ACallScopeEndsAScanThatHasNoEnd) {
   EXPECT_THAT(status, FailsWith(absl::StatusCode::kDeadlineExceeded, ""));
 }
 
+TEST_F(HostileServer, ACallScopeEndsTheWaitOfAScanThatWasOpenedWithoutOne) {
+  std::promise<void> ended;
+  const auto end = ended.get_future().share();
+  std::atomic<int> streams{0};
+  server_.scan_rows = [&streams, end](auto& stream) {
+    v1::ScanRowsResponse rows;
+    rows.add_rows()->set_key(++streams == 1 ? "a" : "b");
+    stream.Write(rows);
+    end.wait_for(std::chrono::seconds(30));
+  };
+  ASSERT_OK_AND_ASSIGN(const auto cursor, store_->ScanRows("d", {}, {}));
+  ScannedRow row;
+  ASSERT_TRUE(*cursor->Next(row));
+  {
+    const CallScope scope(std::chrono::milliseconds(100));
+    EXPECT_THAT(cursor->Next(row).status(), FailsWith(absl::StatusCode::kDeadlineExceeded, "the call's"));
+  }
+  // The next call goes on, over a stream of its own.
+  ASSERT_OK_AND_ASSIGN(const bool more, cursor->Next(row));
+  EXPECT_TRUE(more);
+  EXPECT_EQ(row.key, "b");
+  ended.set_value();
+}
+
 TEST_F(HostileServer, AnswersToABatchOfWritesAreAsManyAsWereSent) {
   for (const int count : {0, 3, kMany}) {
     server_.put_rows = [&](auto&, auto& answer) { answer = Results<v1::PutRowsResponse>(count); };
     server_.delete_rows = [&](auto&, auto& answer) { answer = Results<v1::DeleteRowsResponse>(count); };
     const std::vector<RowWrite> writes(2, {"r", {&kCell, 1}, {}});
-    EXPECT_THAT(store_->PutRows("d", writes).status(), FailsWith(kInternal, "answered")) << count;
+    const absl::Status put = store_->PutRows("d", writes).status();
+    EXPECT_THAT(put, FailsWith(kInternal, "answered")) << count;
+    EXPECT_TRUE(IsInDoubt(put)) << "it may have written them";
     const std::vector<RowDelete> deletes(2, {"r", {}});
-    EXPECT_THAT(store_->DeleteRows("d", deletes).status(), FailsWith(kInternal, "answered")) << count;
+    const absl::Status deleted = store_->DeleteRows("d", deletes).status();
+    EXPECT_THAT(deleted, FailsWith(kInternal, "answered")) << count;
+    EXPECT_TRUE(IsInDoubt(deleted)) << "it may have deleted them";
   }
+}
+
+TEST_F(HostileServer, AnAnswerThatDoesNotFitKeepsWhatWasDeletedBefore) {
+  std::atomic<int> messages{0};
+  server_.delete_rows = [&](auto&, auto& answer) {
+    answer = Results<v1::DeleteRowsResponse>(++messages == 1 ? 2'000 : 1);
+  };
+  const std::vector<RowDelete> deletes(6'000, {"r", {}});
+  ASSERT_OK_AND_ASSIGN(const auto results, store_->DeleteRows("d", deletes));
+  EXPECT_EQ(messages, 2) << "the third message is not sent";
+  EXPECT_OK(results[1'999]);
+  EXPECT_THAT(results[2'000], FailsWith(kInternal, "fewer entries"));
+  EXPECT_TRUE(IsInDoubt(results[2'000]) && IsInDoubt(results[3'999]));
+  EXPECT_THAT(results[4'000], FailsWith(absl::StatusCode::kUnavailable, "not sent"));
+  EXPECT_FALSE(IsInDoubt(results[4'000]));
 }
 
 TEST_F(HostileServer, EachMessageOfAnImportHasItsAnswer) {
@@ -245,7 +290,9 @@ TEST_F(HostileServer, AnotherObjectOrDatasetIsNoAnswer) {
   server_.get_object = other;
   server_.update_object = other;
   EXPECT_THAT(store_->GetObject("d", 1, {}).status(), FailsWith(kInternal, "another object"));
-  EXPECT_THAT(store_->PatchObject("d", 1, "{}", {}).status(), FailsWith(kInternal, "another object"));
+  const absl::Status patched = store_->PatchObject("d", 1, "{}", {}).status();
+  EXPECT_THAT(patched, FailsWith(kInternal, "another object"));
+  EXPECT_TRUE(IsInDoubt(patched)) << "it may have changed the object";
   server_.get_objects = [](auto& stream) {
     auto results = Results<v1::GetObjectsResponse>(2);
     for (auto& result : *results.mutable_results()) result.mutable_object()->set_id(2);
@@ -257,6 +304,25 @@ TEST_F(HostileServer, AnotherObjectOrDatasetIsNoAnswer) {
   EXPECT_OK(objects[1].status());
   server_.get_dataset = [](auto&, auto& answer) { answer.mutable_dataset()->set_name("other"); };
   EXPECT_THAT(store_->GetDataset("d").status(), FailsWith(kInternal, "another dataset"));
+}
+
+TEST_F(HostileServer, ATransformIsNotAppliedAgainToAnUpdateThatMayHaveHappened) {
+  server_.get_object = [](auto&, auto& answer) { answer.mutable_object()->set_id(1); };
+  // The update may have happened, so that the timestamp may be its own.
+  server_.update_object = [](grpc::ServerContext& context, auto&) {
+    context.AddTrailingMetadata(wire::kOutcome, wire::kInDoubt);
+  };
+  server_.update_end = {grpc::StatusCode::FAILED_PRECONDITION, "it has another timestamp"};
+  int transforms = 0;
+  const ObjectTransform count = [&](std::string_view) -> absl::StatusOr<std::string> {
+    ++transforms;
+    return "{}";
+  };
+  const CallScope scope(std::chrono::seconds(5));
+  const absl::Status status = store_->UpdateObject("d", 1, count, {}).status();
+  EXPECT_THAT(status, FailsWith(absl::StatusCode::kFailedPrecondition, "another timestamp"));
+  EXPECT_TRUE(IsInDoubt(status));
+  EXPECT_EQ(transforms, 1);
 }
 
 TEST_F(HostileServer, WhatItCompressedIsNotTaken) {

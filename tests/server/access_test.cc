@@ -1,8 +1,15 @@
 #include "server/call/access.h"
 
 #include <gtest/gtest.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <fstream>
+#include <memory>
+#include <sstream>
+#include <string>
 
 #include "tests/support/eventually.h"
 #include "tests/support/status_matchers.h"
@@ -201,6 +208,44 @@ TEST(Access, IsReadAgainWhenTheFileChanges) {
                                    std::filesystem::file_time_type::clock::now() + std::chrono::hours(1));
   access->Refresh();
   EXPECT_OK(access->Identify("Bearer two", ""));
+}
+
+TEST(Access, AFileThatIsGoneOrCannotBeReadIsToldOnce) {
+  const TempDir dir;
+  const auto file = dir / "tokens.json";
+  std::ofstream(file) << List(Entry("a", "one", R"({"*": "read"})"));
+  ASSERT_OK_AND_ASSIGN(const auto access, Access::Open(file));
+  std::ostringstream out;
+  const auto before = spdlog::default_logger();
+  spdlog::set_default_logger(
+      std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(out)));
+  // Returns what is logged when the file is looked at several times.
+  const auto logged = [&] {
+    out.str("");
+    for (int i = 0; i < 3; ++i) access->Refresh();
+    return out.str();
+  };
+  std::filesystem::rename(file, dir / "away");
+  const std::string gone = logged();
+  const std::string still_gone = logged();
+  // A folder cannot be read, not even by root.
+  std::filesystem::create_directory(file);
+  const std::string unreadable = logged();
+  EXPECT_OK(access->Identify("Bearer one", ""));
+  std::filesystem::remove(file);
+  std::ofstream(file) << List(Entry("b", "two", R"({"*": "read"})"));
+  const std::string read = logged();
+  std::filesystem::remove(file);
+  const std::string gone_again = logged();
+  spdlog::set_default_logger(before);
+  EXPECT_EQ(std::count(gone.begin(), gone.end(), '\n'), 1) << gone;
+  EXPECT_NE(gone.find("tokens.json is missing"), std::string::npos) << gone;
+  EXPECT_EQ(still_gone, "");
+  EXPECT_EQ(std::count(unreadable.begin(), unreadable.end(), '\n'), 1) << unreadable;
+  EXPECT_NE(unreadable.find("cannot read"), std::string::npos) << unreadable;
+  EXPECT_NE(read.find("read again"), std::string::npos) << read;
+  EXPECT_OK(access->Identify("Bearer two", ""));
+  EXPECT_NE(gone_again.find("tokens.json is missing"), std::string::npos) << gone_again;
 }
 
 TEST(Access, WithoutAFileAllMayDoAll) {

@@ -258,6 +258,9 @@ TEST_F(ForgettingTest, AClientThatDoesNotSayWhenItsWriteIsTakenToBeOld) {
   grpc::ClientContext again;
   ASSERT_TRUE(stub->GetServer(&again, {}, &later).ok());
   EXPECT_EQ(put("something-gone!3", later.clock_us()), grpc::OK);
+  // A time in the future counts as now, however far it is.
+  EXPECT_EQ(put("something-gone!4", uint64_t{1} << 62), grpc::OK);
+  EXPECT_EQ(put("something-gone!5", UINT64_MAX), grpc::OK);
 }
 
 TEST_F(ServerTest, ACreateIsRepeatedAcrossARestart) {

@@ -190,11 +190,13 @@ TEST_F(CallsStreamTest, EachCallHasItsDeadline) {
   EXPECT_TRUE(answers[3].has_get_row()) << answers[3].DebugString();
 }
 
-TEST(Outcome, AWriteThatMayHaveHappenedIsNotToldAsMoved) {
+TEST(Outcome, AWriteThatMayHaveHappenedIsNotToldAsMovedOrRefused) {
   const absl::Status moved = ServedElsewhereError("it has moved");
   EXPECT_STREQ(server::WireName(server::Call::OutcomeOf(moved)), wire::kMoved);
   EXPECT_STREQ(server::WireName(server::Call::OutcomeOf(MarkInDoubt(moved))), wire::kInDoubt);
   EXPECT_STREQ(server::WireName(server::Call::OutcomeOf(server::MarkRefused(moved))), wire::kRefused);
+  EXPECT_STREQ(server::WireName(server::Call::OutcomeOf(MarkInDoubt(server::MarkRefused(moved)))),
+               wire::kInDoubt);
   EXPECT_STREQ(server::WireName(server::Call::OutcomeOf(absl::NotFoundError("none"))), wire::kFailed);
 }
 

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -40,8 +41,13 @@ absl::StatusOr<Socket> Socket::Connect(const std::string& address, std::chrono::
     return absl::UnavailableError(fmt::format("cannot look up '{}': {}", *host, gai_strerror(error)));
   }
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> release(found, freeaddrinfo);
+  // The addresses of a name share the time: each may take an equal part of what those before it have left, so
+  // that one that does not answer does not keep the others from being tried.
+  std::ptrdiff_t addresses = 0;
+  for (const addrinfo* one = found; one != nullptr; one = one->ai_next) ++addresses;
+  const auto end = std::chrono::steady_clock::now() + timeout;
   absl::Status status = absl::UnavailableError("has no address");
-  for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
+  for (const addrinfo* one = found; one != nullptr; one = one->ai_next, --addresses) {
     const int file =
         socket(one->ai_family, one->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, one->ai_protocol);
     if (file < 0) {
@@ -49,7 +55,8 @@ absl::StatusOr<Socket> Socket::Connect(const std::string& address, std::chrono::
       continue;
     }
     Socket connection(file);
-    connection.EndAt(std::chrono::steady_clock::now() + timeout);
+    const auto now = std::chrono::steady_clock::now();
+    connection.EndAt(now + (end - now) / addresses);
     const int on = 1;
     setsockopt(file, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     if (connect(file, one->ai_addr, one->ai_addrlen) != 0) {
@@ -66,6 +73,7 @@ absl::StatusOr<Socket> Socket::Connect(const std::string& address, std::chrono::
         continue;
       }
     }
+    connection.EndAt(end);
     connection.Block(timeout);
     return connection;
   }

@@ -13,8 +13,8 @@ namespace kvstore::cached {
 /// cost more here than the answer of a server on the same switch. Externally synchronised.
 class Socket {
  public:
-  /// Connects to "host:port". UNAVAILABLE if that fails or takes longer than `timeout`. Names are looked up
-  /// by the system, whose own timeouts apply.
+  /// Connects to "host:port". UNAVAILABLE if that fails or takes longer than `timeout`, for all addresses of
+  /// the host together. Names are looked up by the system, whose own timeouts apply in addition.
   static absl::StatusOr<Socket> Connect(const std::string& address, std::chrono::milliseconds timeout);
   Socket(Socket&& other) noexcept;
   Socket& operator=(Socket&& other) = delete;
