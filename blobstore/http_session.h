@@ -33,6 +33,8 @@ struct HttpExchange {
   std::function<absl::Status(std::string_view)> on_bytes;
 
   // How it ended.
+  /// Whether (a part of) the body was sent before on a kept connection, which then ended without an answer.
+  bool sent_before = false;
   bool failed = false;           ///< The connection failed, or the answer was refused; `failure` says why.
   std::string failure;           ///< One line for people.
   bool failed_for_good = false;  ///< Trying again can't help, as with a certificate that is not trusted.

@@ -126,6 +126,7 @@ class S3Client::Runner {
     const auto at = std::find_if(begun_.begin(), begun_.end(),
                                  [&](const Begun& begun) { return &begun.call->exchange == ended; });
     S3Call& call = *at->call;
+    if (call.exchange.sent_before) call.may_be_done = true;
     auto failure = FailureOf(call.exchange, client_.location_, WallClockMs());
     if (!failure && call.error_may_be_in_body)
       failure = FailureInBody(call.exchange, client_.location_, WallClockMs());

@@ -409,6 +409,23 @@ TEST_F(HostileS3, APutWhoseAnswerWasLostIsRecognised) {
   }
 }
 
+TEST_F(HostileS3, APutThatIsSentAgainBecauseAKeptConnectionEndedIsRecognised) {
+  // So it is libcurl that sends it again.
+  options_.retry_for_ms = 0;
+  Serve([&](const Request& request, int number, Answer& answer) {
+    if (request.method == "HEAD") {
+      return (void)answer.Send(
+          fmt::format("HTTP/1.1 200 OK\r\n{}content-length: 5\r\n\r\n", ChecksumLine("hello")));
+    }
+    if (number == 1) return (void)answer.Send(200, ChecksumLine("hello"), "");
+    if (number == 2) return answer.Close();  // it was stored, and its answer is lost
+    answer.Send(412, "", Error("PreconditionFailed"));
+  });
+  EXPECT_OK(Put(PutMode::kIfAbsent));
+  EXPECT_OK(Put(PutMode::kIfAbsent));
+  EXPECT_EQ(server_->Requests().size(), 4u);
+}
+
 TEST_F(HostileS3, AnUploadThatFailsIsAborted) {
   Serve([](const Request& request, int, Answer& answer) {
     if (request.target.ends_with("?uploads="))
