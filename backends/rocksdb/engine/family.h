@@ -89,8 +89,8 @@ struct Family {
 
   rocksdb::DB* const db;
   rocksdb::ColumnFamilyHandle* const handle;
-  bool leaves_handle =
-      false;  ///< The handle is somebody else's to destroy. Set before others have the family.
+  /// Whether the handle is somebody else's to destroy. Set before others have the family.
+  bool leaves_handle = false;
   const std::shared_ptr<FamilySettings> settings;
   std::unique_ptr<IteratorPool> iterators;  // never null
   Gate gate;

@@ -23,8 +23,7 @@ class LocalIds {
   static constexpr uint32_t kSpreadShards = 16;
 
   /// type    the type number of the dataset's objects, for messages.
-  /// stores  held while a counter is stored: that of all LocalIds of the dataset, since the last one may
-  /// still
+  /// stores  held while a counter is stored; that of all LocalIds of the dataset, since the one before may
   ///         be returning what it has reserved.
   LocalIds(std::shared_ptr<Engine> engine, std::shared_ptr<Family> family, uint32_t type,
            std::shared_ptr<Mutex> stores)
