@@ -20,8 +20,10 @@ enum Code : int {
   kTableFull = 1114,
   kTableAccessDenied = 1142,
   kNoSuchTable = 1146,
+  kTooManyUserConnections = 1203,
   kLockWaitTimeout = 1205,
   kDeadlock = 1213,
+  kUserLimitReached = 1226,  // MAX_USER_CONNECTIONS of the user, for example
   kUnknownStatement = 1243,
   kOptionPreventsStatement = 1290,
   kTruncatedValue = 1292,
@@ -120,6 +122,8 @@ absl::Status ToStatus(const sql::SQLException& error) {
   if (code == kSignalled && text.find(kFrozenMessage) != std::string::npos) return WritesHeldError(text);
   switch (code) {
     case kTooManyConnections:
+    case kTooManyUserConnections:
+    case kUserLimitReached:
     case kTooManyStatements:
     case kTableFull:
     case kDiskFull:
