@@ -37,8 +37,8 @@ class Lease {
   /// that is kept for long.
   void Answered();
   /// Closes this connection, and all others of the pool as they come back, because the host has refused a
-  /// write as read-only: it is no master, and may end its connections at any moment. The lease must not be
-  /// used any more.
+  /// write as read-only, or is offline: it is no master, or about to be none, and may end its connections at
+  /// any moment. The lease must not be used any more.
   void FailAsReadOnly();
 
  private:

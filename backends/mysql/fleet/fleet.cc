@@ -169,6 +169,11 @@ Fleet::Verdict Fleet::ClassifyFailure(const sql::SQLException& error, Lease& lea
       return {.in_doubt = committing, .status = status};
     }
     case Trouble::kRefused:
+      if (IsOffline(error)) {
+        lease.FailAsReadOnly();
+        // The host ends its connections, whatever a write on one of them waits for.
+        return {.in_doubt = committing, .status = ToStatus(error)};
+      }
       if (IsReadOnly(error)) {
         lease.FailAsReadOnly();
       } else if (committing && (lease->in_transaction() || IsCommitFailure(error))) {

@@ -21,5 +21,15 @@ TEST(Errors, LimitsOfConnectionsAreExhausted) {
   }
 }
 
+TEST(Errors, AHostThatIsDemotedHoldsWrites) {
+  // It is read-only, or closed to clients (offline_mode of MySQL) while it is fenced.
+  for (const int code : {1290, 1792, 1836, 3032}) {
+    EXPECT_EQ(Classify(Numbered(code)), Trouble::kRefused) << code;
+    EXPECT_TRUE(IsMigrating(ToStatus(Numbered(code)))) << code;
+  }
+  EXPECT_TRUE(IsOffline(Numbered(3032)));
+  EXPECT_FALSE(IsOffline(Numbered(1290)));
+}
+
 }  // namespace
 }  // namespace kvstore::mysql
