@@ -261,6 +261,21 @@ TEST(Cuts, APutThatCannotBeRepeatedMayHaveHappened) {
   EXPECT_EQ(Read(*proxied.direct.rows, row, {.columns = {{"x"}}}), "x@5=unique text");
 }
 
+TEST(Cuts, AConnectionThatIsLostWhileAMissingTableIsLookedForIsNotUsedAgain) {
+  auto options = TestFleet::Options();
+  options.pool.check_after_ms = 600'000;
+  Proxied proxied(kObjects, options);
+  const auto objects = *proxied.backend->OpenObjects(proxied.direct.spec);
+  ASSERT_OK_AND_ASSIGN(const uint64_t id, objects->Create("{}", {.shard = kOfFirst}));
+  SharedFleet().server(0).Run("RENAME TABLE db00000.pins TO db00000.away");
+  proxied.proxy.CutBefore("information_schema.schemata");
+  EXPECT_THAT(objects->Get(id, {}), FailsWith(kUnavailable, ""));
+  EXPECT_TRUE(proxied.proxy.HasCut());
+  SharedFleet().server(0).Run("RENAME TABLE db00000.away TO db00000.pins");
+  // On a dead connection this would be in doubt.
+  EXPECT_OK(objects->Create("{}", {.shard = kOfFirst}));
+}
+
 TEST(Cuts, ASlowNetworkIsOnlySlow) {
   Proxied proxied({.name = "events", .max_versions = 0});
   const auto rows = *proxied.backend->OpenRows(proxied.direct.spec);
