@@ -180,6 +180,7 @@ class Transaction {
 
  private:
   Connection& connection_;
+  const Kind kind_;
 };
 
 }  // namespace kvstore::mysql

@@ -87,6 +87,23 @@ TEST(Cuts, AnUpdateWhoseCommitIsLostMayHaveHappened) {
       FailsWith(kUnavailable, "may or may not have happened"));
 }
 
+TEST(Cuts, ASnapshotWhoseEndIsLostIsNoWriteInDoubt) {
+  Proxied proxied(kObjects);
+  mysql::Fleet& fleet = proxied.backend->fleet();
+  const auto read = [](mysql::Connection& connection) {
+    mysql::Transaction snapshot(connection, mysql::Transaction::Kind::kSnapshot);
+    snapshot.Commit();
+    return absl::OkStatus();
+  };
+  const auto run = [&] { return fleet.Run(mysql::Space::kId, kOfFirst, mysql::Repeat::kAlways, read); };
+  ASSERT_OK(run());
+  proxied.proxy.CutAtAnswerTo("COMMIT", /*for_good=*/true);
+  const absl::Status lost = run();
+  EXPECT_THAT(lost, FailsWith(kUnavailable, ""));
+  EXPECT_FALSE(IsInDoubt(lost)) << lost;
+  EXPECT_TRUE(proxied.proxy.HasCut());
+}
+
 /// A row on a shard of the first host.
 std::string RowOfFirst() {
   for (int i = 0;; ++i) {
