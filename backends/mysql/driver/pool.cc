@@ -52,13 +52,20 @@ void Lease::Fail(const absl::Status& why) { pool_->Discard(std::move(connection_
 void Lease::Answered() { pool_->breaker_.Succeeded(); }
 
 Hold::Hold(Pool& pool) : pool_(pool) {
-  const size_t most = pool_.options_.pool.max_connections / 4;
+  const size_t all = pool_.options_.pool.max_connections;
+  if (all == 1) {
+    status_ = absl::ResourceExhaustedError(
+        "pool.max_connections is 1, and calls need that connection: a connection can be held for long, by a "
+        "snapshot for example, if it is at least 2");
+    return;
+  }
+  const size_t most = std::max<size_t>(1, all / 4);
   if (pool_.held_.fetch_add(1) < most) return;
   --pool_.held_;
   status_ = absl::ResourceExhaustedError(
       fmt::format("{} of its {} connections are held for long already, by snapshots for example, and no more "
-                  "than a quarter may be; wait until one is released, or raise pool.max_connections",
-                  most, pool_.options_.pool.max_connections));
+                  "may be; wait until one is released, or raise pool.max_connections",
+                  most, all));
 }
 
 Hold::~Hold() {

@@ -47,15 +47,15 @@ class Lease {
 };
 
 /// The right to keep a lease of a pool for long, beside calls. At most a quarter of the pool's connections
-/// are kept in this way, so that calls find the others. To be asked for before the lease is acquired, and
-/// destroyed after it.
+/// are kept in this way, or one of two or three, so that calls find the others. To be asked for before the
+/// lease is acquired, and destroyed after it.
 class Hold {
  public:
   explicit Hold(Pool& pool);
   ~Hold();
   Hold(const Hold&) = delete;
   Hold& operator=(const Hold&) = delete;
-  /// OK, or RESOURCE_EXHAUSTED if a quarter is held already.
+  /// OK, or RESOURCE_EXHAUSTED if as many are held already, or the pool has a single connection.
   const absl::Status& status() const { return status_; }
 
  private:
