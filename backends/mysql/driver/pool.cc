@@ -247,7 +247,9 @@ absl::StatusOr<Lease> Pool::Acquire() {
     } else if (make) {
       auto opened = Connection::Open(host_, options_);
       if (opened.ok()) return Lease(*this, *std::move(opened));
-      // A host that is read-only or offline has not failed.
+      // A host that is read-only or offline has answered, and not failed: the breaker must learn it, because
+      // this call may be the one that tries the host.
+      if (IsMigrating(opened.status())) breaker_.Succeeded();
       Discard(nullptr, IsMigrating(opened.status()) ? absl::OkStatus() : opened.status());
       // The message is the breaker's, so that a host that is down is reported by the same text each time.
       if (absl::IsUnavailable(opened.status()) && breaker_.open() && !IsMigrating(opened.status())) {

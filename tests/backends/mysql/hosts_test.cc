@@ -121,6 +121,22 @@ TEST(Hosts, WhileOneIsLeftAloneItsCallsFailAtOnce) {
   EXPECT_OK(dataset.objects->Get(ids.second, {}));
 }
 
+TEST(Hosts, OneThatComesBackReadOnlySaysSoToEachCall) {
+  auto options = TestFleet::Options();
+  options.breaker = {.failures = 1, .min_pause_ms = 5, .max_pause_ms = 60'000};
+  Opened dataset(kObjects, options);
+  const TwoObjects ids(*dataset.objects);
+  SharedFleet().server(0).Kill();
+  EXPECT_THAT(dataset.objects->Get(ids.first, {}), FailsWith(kUnavailable, ""));
+  SharedFleet().server(0).Start();
+  SharedFleet().server(0).Run("SET GLOBAL read_only = 1");
+  const auto told = [&] { return std::string(dataset.objects->Get(ids.first, {}).status().message()); };
+  EXPECT_TRUE(Eventually([&] { return told().find("the host is read-only") != std::string::npos; }));
+  for (int i = 0; i < 10; ++i) EXPECT_NE(told().find("the host is read-only"), std::string::npos) << told();
+  SharedFleet().server(0).Run("SET GLOBAL read_only = 0");
+  EXPECT_OK(dataset.objects->Get(ids.first, {}));
+}
+
 TEST(Hosts, OneThatIsDownIsToldInTheSameWayEachTime) {
   auto options = TestFleet::Options();
   options.breaker = {.failures = 1, .min_pause_ms = 5, .max_pause_ms = 5};
