@@ -4,6 +4,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -121,9 +122,25 @@ class Pool : public IdleConnections {
   ConnectionPtr KeepInSlot(ConnectionPtr connection);
   /// Removes and returns an idle connection, from wherever there is one; null if there is none.
   ConnectionPtr DequeueIdle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  /// Whether the connection may be used: it is within its lifetime, and if it was idle for long or is
-  /// suspect, the server answers on it.
-  bool IsGood(Connection& connection) const;
+  enum class Fitness : uint8_t {
+    kGood,   ///< It may be used, as far as is known.
+    kUnfit,  ///< It is too old or retired, or the server has closed it.
+    kHangs   ///< It was tested, and the server has not answered within the read timeout.
+  };
+  /// Says whether the connection may be used. If it was idle for long or is suspect, the server is asked.
+  Fitness FitnessOf(Connection& connection) const;
+  /// Closes the connection, which was idle, unless it may be used: it is null then.
+  ///
+  /// UNAVAILABLE        the host hangs. The breaker is told, and the other connections are retired, so that
+  /// no
+  ///                    call waits for each of them.
+  /// DEADLINE_EXCEEDED  the call is over, and the connection was closed; CANCELLED likewise.
+  absl::Status KeepIfGood(ConnectionPtr& connection);
+  /// Opens a connection, which is counted already.
+  absl::StatusOr<Lease> OpenNew();
+  /// Returns a failure to connect with the breaker's message if that is open, so that a host that is down is
+  /// reported by the same text each time.
+  absl::Status AsTold(const absl::Status& failure) const;
   /// Notes that so many connections are closed, for the budget too, and wakes all who wait.
   void CountClosed(size_t count);
   const Host host_;
