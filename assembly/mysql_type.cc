@@ -74,10 +74,10 @@ void ReadWeights(JsonFields& fields, ShardWeights& weights) {
   for (size_t i = 0; i < list.size(); ++i) {
     JsonFields inner(list[i], fields.Path(fmt::format("weights[{}].", i)));
     ShardWeight weight;
-    ReadUint(inner, "first", 0, ShardMap::kMaxShard, weight.first);
-    ReadUint(inner, "last", 0, ShardMap::kMaxShard, weight.last);
+    weight.first = static_cast<uint32_t>(inner.Uint("first", 0, ShardMap::kMaxShard));
+    weight.last = static_cast<uint32_t>(inner.Uint("last", 0, ShardMap::kMaxShard));
     weight.weight = static_cast<uint32_t>(inner.Uint("weight", 0, ShardWeight::kMax));
-    if (weight.first > weight.last) inner.Fail("last", "is below first");
+    if (inner.Find("last") != nullptr && weight.first > weight.last) inner.Fail("last", "is below first");
     fields.FailAll(inner);
     weights.push_back(weight);
   }

@@ -178,6 +178,8 @@ TEST(Config, MistakesAreNamed) {
       {WithMySql(R"("pool": {"size": 1})"), "mysql.pool.size"},
       {WithMySql(R"("weights": [{"first": 5, "last": 4, "weight": 1}])"), "weights[0].last: is below first"},
       {WithMySql(R"("weights": [{"first": 5, "last": 65536, "weight": 1}])"), "weights[0].last"},
+      {WithMySql(R"("weights": [{"weight": 0}])"), "weights[0].first: missing"},
+      {WithMySql(R"("weights": [{"first": 5, "weight": 0}])"), "weights[0].last: missing"},
   };
   for (const auto& [text, message] : mistakes) EXPECT_THAT(Parse(text), FailsWith(kInvalid, message)) << text;
   EXPECT_THAT(ReadConfig("/nowhere/kv.json"), FailsWith(absl::StatusCode::kNotFound, "/nowhere/kv.json"));
