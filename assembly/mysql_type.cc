@@ -92,7 +92,7 @@ void ReadMaps(JsonFields& fields, const BackendReaderContext& context, MySqlFlee
   const auto servers = fields.OptionalString("zookeeper");
   fleet.zookeeper.servers = servers.value_or(fleet.zookeeper.servers);
   fleet.zookeeper.auth = fields.OptionalString("zookeeper_auth").value_or(fleet.zookeeper.auth);
-  fleet.root = fields.OptionalString("root").value_or(fleet.root);
+  ReadRoot(fields, fleet.root);
   fleet.id_map = PathIn(fields, "id_map", context.folder);
   fleet.mod_map = PathIn(fields, "mod_map", context.folder);
   const bool files = !fleet.id_map.empty() || !fleet.mod_map.empty();
