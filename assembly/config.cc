@@ -25,7 +25,7 @@ Coordination ReadZooKeeper(JsonFields& fields, const fs::path& folder) {
   Coordination coordination;
   coordination.zookeeper.servers = fields.String("servers");
   coordination.zookeeper.auth = ReadSecret(fields, "auth", folder);
-  coordination.root = fields.OptionalString("root").value_or(coordination.root);
+  ReadRoot(fields, coordination.root);
   ReadUint(fields, "session_timeout_ms", 1'000, 600'000, coordination.zookeeper.session_timeout_ms);
   ReadUint(fields, "call_timeout_ms", 100, 600'000, coordination.zookeeper.call_timeout_ms);
   return coordination;

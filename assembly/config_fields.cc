@@ -31,6 +31,20 @@ fs::path PathIn(JsonFields& fields, std::string_view name, const fs::path& folde
   return given && !given->empty() ? folder / *given : fs::path();
 }
 
+void ReadRoot(JsonFields& fields, std::string& root) {
+  const auto given = fields.OptionalString("root");
+  if (!given) return;
+  root = *given;
+  // ZooKeeper would refuse the paths that are made of it, with an error that does not name the field.
+  if (!root.empty() &&
+      (!root.starts_with('/') || root.ends_with('/') || root.find("//") != std::string::npos)) {
+    fields.Fail("root",
+                fmt::format("'{}' is not the path of a node of ZooKeeper: it must begin with a slash and "
+                            "must not end with one, as in /kvstore",
+                            root));
+  }
+}
+
 std::string ReadSecret(JsonFields& fields, const std::string& name, const fs::path& folder) {
   std::string secret = fields.OptionalString(name).value_or("");
   if (const fs::path file = PathIn(fields, name + "_file", folder); !file.empty()) {

@@ -35,6 +35,9 @@ void ReadUint(JsonFields& fields, std::string_view name, uint64_t min, uint64_t 
 /// The path in a field; a relative one begins at `folder`. Empty if the field is missing or empty.
 std::filesystem::path PathIn(JsonFields& fields, std::string_view name, const std::filesystem::path& folder);
 
+/// Sets `root` from the field "root", a node of ZooKeeper, if the field is there.
+void ReadRoot(JsonFields& fields, std::string& root);
+
 /// A secret: in the field `name` itself, in a file that NAME_file names, or in the environment variable that
 /// NAME_env names. Empty if none of the three is there.
 std::string ReadSecret(JsonFields& fields, const std::string& name, const std::filesystem::path& folder);

@@ -74,10 +74,10 @@ void ReadWeights(JsonFields& fields, ShardWeights& weights) {
   for (size_t i = 0; i < list.size(); ++i) {
     JsonFields inner(list[i], fields.Path(fmt::format("weights[{}].", i)));
     ShardWeight weight;
-    ReadUint(inner, "first", 0, ShardMap::kMaxShard, weight.first);
-    ReadUint(inner, "last", 0, ShardMap::kMaxShard, weight.last);
+    weight.first = static_cast<uint32_t>(inner.Uint("first", 0, ShardMap::kMaxShard));
+    weight.last = static_cast<uint32_t>(inner.Uint("last", 0, ShardMap::kMaxShard));
     weight.weight = static_cast<uint32_t>(inner.Uint("weight", 0, ShardWeight::kMax));
-    if (weight.first > weight.last) inner.Fail("last", "is below first");
+    if (inner.Find("last") != nullptr && weight.first > weight.last) inner.Fail("last", "is below first");
     fields.FailAll(inner);
     weights.push_back(weight);
   }
@@ -92,7 +92,7 @@ void ReadMaps(JsonFields& fields, const BackendReaderContext& context, MySqlFlee
   const auto servers = fields.OptionalString("zookeeper");
   fleet.zookeeper.servers = servers.value_or(fleet.zookeeper.servers);
   fleet.zookeeper.auth = fields.OptionalString("zookeeper_auth").value_or(fleet.zookeeper.auth);
-  fleet.root = fields.OptionalString("root").value_or(fleet.root);
+  ReadRoot(fields, fleet.root);
   fleet.id_map = PathIn(fields, "id_map", context.folder);
   fleet.mod_map = PathIn(fields, "mod_map", context.folder);
   const bool files = !fleet.id_map.empty() || !fleet.mod_map.empty();

@@ -16,7 +16,8 @@ namespace {
 namespace fs = std::filesystem;
 
 /// The fields of a configuration that hold secrets. NAME_file holds the name of a file with the secret.
-constexpr std::array<std::string_view, 4> kSecrets = {"password", "auth", "zookeeper_auth", "token"};
+constexpr std::array<std::string_view, 5> kSecrets = {"password", "auth", "zookeeper_auth", "token",
+                                                      "webhook"};
 
 /// Returns the path without links and "..", behind which the folders above it could not be seen; unchanged if
 /// that is not possible.

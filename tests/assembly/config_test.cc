@@ -178,6 +178,13 @@ TEST(Config, MistakesAreNamed) {
       {WithMySql(R"("pool": {"size": 1})"), "mysql.pool.size"},
       {WithMySql(R"("weights": [{"first": 5, "last": 4, "weight": 1}])"), "weights[0].last: is below first"},
       {WithMySql(R"("weights": [{"first": 5, "last": 65536, "weight": 1}])"), "weights[0].last"},
+      {WithMySql(R"("weights": [{"weight": 0}])"), "weights[0].first: missing"},
+      {WithMySql(R"("weights": [{"first": 5, "weight": 0}])"), "weights[0].last: missing"},
+      {WithMySql(R"("root": "kvstore")"), "mysql.root: 'kvstore' is not the path of a node of ZooKeeper"},
+      {WithMySql(R"("root": "/kvstore/")"), "mysql.root: '/kvstore/' is not the path"},
+      {WithMySql(R"("root": "/kv//store")"), "mysql.root: '/kv//store' is not the path"},
+      {R"({"data": "d", "zookeeper": {"servers": "z:1", "root": "kvstore"}})",
+       "zookeeper.root: 'kvstore' is not the path of a node of ZooKeeper"},
   };
   for (const auto& [text, message] : mistakes) EXPECT_THAT(Parse(text), FailsWith(kInvalid, message)) << text;
   EXPECT_THAT(ReadConfig("/nowhere/kv.json"), FailsWith(absl::StatusCode::kNotFound, "/nowhere/kv.json"));

@@ -57,6 +57,15 @@ TEST_F(Secrets, AreToldWhereOthersCanReadThem) {
   EXPECT_THAT(Exposed(file), IsEmpty());
 }
 
+TEST_F(Secrets, AddressesOfWebhooksMayHoldThem) {
+  EXPECT_THAT(Exposed(File("kv.json",
+                           R"({"data": "store", "operate": {"webhook": "https://hooks.example/secret"}})")),
+              ElementsAre(HasSubstr("kv.json has a secret")));
+  File("hook", "https://hooks.example/secret");
+  EXPECT_THAT(Exposed(File("kv.json", R"({"data": "store", "operate": {"webhook_file": "hook"}})")),
+              ElementsAre(HasSubstr("hook has a secret")));
+}
+
 TEST_F(Secrets, AreSafeInAFolderThatOthersCannotEnter) {
   const fs::path file = File(
       "kv.json",

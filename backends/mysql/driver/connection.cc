@@ -240,7 +240,7 @@ void Connection::ForgetStatements() {
 
 // ---- transactions ----
 
-Transaction::Transaction(Connection& connection, Kind kind) : connection_(connection) {
+Transaction::Transaction(Connection& connection, Kind kind) : connection_(connection), kind_(kind) {
   connection_.in_transaction_ = true;
   connection_.committing_ = false;
   connection_.Run(kind == Kind::kSnapshot ? "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
@@ -248,7 +248,7 @@ Transaction::Transaction(Connection& connection, Kind kind) : connection_(connec
 }
 
 void Transaction::Commit() {
-  connection_.committing_ = true;
+  connection_.committing_ = kind_ == Kind::kWrite;
   connection_.Run("COMMIT");
   connection_.committing_ = false;
   connection_.in_transaction_ = false;

@@ -20,8 +20,10 @@ enum Code : int {
   kTableFull = 1114,
   kTableAccessDenied = 1142,
   kNoSuchTable = 1146,
+  kTooManyUserConnections = 1203,
   kLockWaitTimeout = 1205,
   kDeadlock = 1213,
+  kUserLimitReached = 1226,  // MAX_USER_CONNECTIONS of the user, for example
   kUnknownStatement = 1243,
   kOptionPreventsStatement = 1290,
   kTruncatedValue = 1292,
@@ -34,6 +36,7 @@ enum Code : int {
   kReadOnlyTransaction = 1792,
   kReadOnlyMode = 1836,
   kConnectionKilled = 1927,    // of MariaDB
+  kOfflineMode = 3032,         // of MySQL, which accepts no clients then, and ends those that are there
   kSessionKilled = 3169,       // of MySQL
   kDisconnectedAsIdle = 4031,  // of MySQL, which says so before it ends a connection at wait_timeout
   kRecordChanged = 1020,
@@ -87,6 +90,8 @@ bool IsTableChanged(const sql::SQLException& error) {
 
 bool IsDuplicate(const sql::SQLException& error) { return error.getErrorCode() == kDuplicateEntry; }
 
+bool IsOffline(const sql::SQLException& error) { return error.getErrorCode() == kOfflineMode; }
+
 bool IsReadOnly(const sql::SQLException& error) {
   switch (error.getErrorCode()) {
     case kOptionPreventsStatement:
@@ -117,9 +122,13 @@ absl::Status ToStatus(const sql::SQLException& error) {
   // Nothing was written, and the shard map may soon name another host: the router retries.
   if (IsReadOnly(error))
     return WritesHeldError(text + "; the host does not take writes, it may have been demoted");
+  if (IsOffline(error))
+    return WritesHeldError(text + "; the host takes no calls, it is being demoted or maintained");
   if (code == kSignalled && text.find(kFrozenMessage) != std::string::npos) return WritesHeldError(text);
   switch (code) {
     case kTooManyConnections:
+    case kTooManyUserConnections:
+    case kUserLimitReached:
     case kTooManyStatements:
     case kTableFull:
     case kDiskFull:

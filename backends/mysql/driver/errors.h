@@ -26,6 +26,10 @@ bool IsTableChanged(const sql::SQLException& error);
 /// Whether the statement was refused because the host is read-only.
 bool IsReadOnly(const sql::SQLException& error);
 
+/// Whether a MySQL host has closed itself to clients (offline_mode), as it does for a moment while it is
+/// fenced.
+bool IsOffline(const sql::SQLException& error);
+
 /// Whether the error may mean that a commit failed midway: the change may have been made all the same, or
 /// appear when the server restarts.
 bool IsCommitFailure(const sql::SQLException& error);
@@ -34,8 +38,8 @@ bool IsCommitFailure(const sql::SQLException& error);
 bool IsDuplicate(const sql::SQLException& error);
 
 /// Translates a refusal, or a connection that could not be made, into our codes. The message has the server's
-/// text and number, but no data of callers. Errors of a read-only host or a frozen dataset are
-/// WritesHeldErrors (backend_api/outcome.h).
+/// text and number, but no data of callers. Errors of a host that is read-only or
+/// offline, or of a frozen dataset, are WritesHeldErrors (backend_api/outcome.h).
 absl::Status ToStatus(const sql::SQLException& error);
 
 }  // namespace kvstore::mysql

@@ -18,6 +18,8 @@ namespace {
 
 /// How often a call that waits for a connection checks whether its caller is still there.
 constexpr std::chrono::milliseconds kCheckCallEvery{50};
+/// How far the coarse clock, by which the tests of idle connections are timed, may lag.
+constexpr std::chrono::milliseconds kClockStep{20};
 
 /// Says that no connection became free.
 ///
@@ -52,13 +54,20 @@ void Lease::Fail(const absl::Status& why) { pool_->Discard(std::move(connection_
 void Lease::Answered() { pool_->breaker_.Succeeded(); }
 
 Hold::Hold(Pool& pool) : pool_(pool) {
-  const size_t most = pool_.options_.pool.max_connections / 4;
+  const size_t all = pool_.options_.pool.max_connections;
+  if (all == 1) {
+    status_ = absl::ResourceExhaustedError(
+        "pool.max_connections is 1, and calls need that connection: a connection can be held for long, by a "
+        "snapshot for example, if it is at least 2");
+    return;
+  }
+  const size_t most = std::max<size_t>(1, all / 4);
   if (pool_.held_.fetch_add(1) < most) return;
   --pool_.held_;
   status_ = absl::ResourceExhaustedError(
       fmt::format("{} of its {} connections are held for long already, by snapshots for example, and no more "
-                  "than a quarter may be; wait until one is released, or raise pool.max_connections",
-                  most, pool_.options_.pool.max_connections));
+                  "may be; wait until one is released, or raise pool.max_connections",
+                  most, all));
 }
 
 Hold::~Hold() {
@@ -129,18 +138,49 @@ Pool::ConnectionPtr Pool::DequeueIdle() {
   return nullptr;
 }
 
-bool Pool::IsGood(Connection& connection) const {
+Pool::Fitness Pool::FitnessOf(Connection& connection) const {
   const auto now = Clock::now();
-  if (connection.opened_at() <= retired_before_.load(std::memory_order_relaxed)) return false;
+  if (connection.opened_at() <= retired_before_.load(std::memory_order_relaxed)) return Fitness::kUnfit;
   // The lifetime differs by up to a tenth either way with the connection's address, so that connections are
   // not all replaced at once.
   const uint64_t spread = reinterpret_cast<uintptr_t>(&connection) / 64 % 201;
   if (now - connection.opened_at() > std::chrono::milliseconds(options_.pool.lifetime_s * (900 + spread)))
-    return false;
+    return Fitness::kUnfit;
   const bool idle_for_long =
       now - connection.used_at > std::chrono::milliseconds(options_.pool.check_after_ms);
-  if (!idle_for_long && connection.used_at >= suspect_before_.load(std::memory_order_relaxed)) return true;
-  return connection.Alive();
+  if (!idle_for_long && connection.used_at >= suspect_before_.load(std::memory_order_relaxed))
+    return Fitness::kGood;
+  if (connection.Alive()) return Fitness::kGood;
+  const bool timed_out =
+      Clock::now() - now + kClockStep >= std::chrono::seconds(options_.pool.read_timeout_s);
+  return timed_out ? Fitness::kHangs : Fitness::kUnfit;
+}
+
+absl::Status Pool::KeepIfGood(ConnectionPtr& connection) {
+  switch (FitnessOf(*connection)) {
+    case Fitness::kGood:
+      return absl::OkStatus();
+    case Fitness::kUnfit:
+      // The connection is too old, or the server closed it while it was idle, which says little about the
+      // server.
+      connection.reset();
+      CountClosed(1);
+      return CheckCall();
+    case Fitness::kHangs:
+      break;
+  }
+  // The other idle connections would each cost this call, or others, as much time again.
+  retired_before_ = Clock::now();
+  const absl::Status hangs = absl::UnavailableError(fmt::format(
+      "no answer within {} s to the test of a connection that was idle", options_.pool.read_timeout_s));
+  Discard(std::move(connection), hangs);
+  return AsTold(hangs);
+}
+
+absl::Status Pool::AsTold(const absl::Status& failure) const {
+  if (!absl::IsUnavailable(failure) || !breaker_.open() || IsMigrating(failure)) return failure;
+  return absl::UnavailableError(
+      fmt::format("left alone for a while after it failed: {}", std::string(failure.message())));
 }
 
 bool Pool::CloseOneIdle() {
@@ -184,9 +224,8 @@ absl::StatusOr<Lease> Pool::Acquire() {
   if (auto status = breaker_.Allow(); !status.ok()) return status;
   ConnectionPtr connection(slots_[ThreadNumber() % kSlots].connection.exchange(nullptr));
   if (connection) {
-    if (IsGood(*connection)) return Lease(*this, std::move(connection));
-    connection.reset();
-    CountClosed(1);
+    if (auto status = KeepIfGood(connection); !status.ok()) return status;
+    if (connection) return Lease(*this, std::move(connection));
   }
   // The pool's alone: whether the call's has passed is for CheckCall to say.
   const auto deadline = CallLimits::Clock::now() + std::chrono::milliseconds(options_.pool.wait_ms);
@@ -232,24 +271,23 @@ absl::StatusOr<Lease> Pool::Acquire() {
       continue;
     }
     if (connection) {
-      if (IsGood(*connection)) return Lease(*this, std::move(connection));
-      // The connection is too old, or the server closed it while it was idle, which says little about the
-      // server: the next one is tried.
-      connection.reset();
-      CountClosed(1);
+      if (auto status = KeepIfGood(connection); !status.ok()) return status;
+      if (connection) return Lease(*this, std::move(connection));
+      // It was closed: the next one is tried.
     } else if (make) {
-      auto opened = Connection::Open(host_, options_);
-      if (opened.ok()) return Lease(*this, *std::move(opened));
-      // A host that is read-only has not failed.
-      Discard(nullptr, IsMigrating(opened.status()) ? absl::OkStatus() : opened.status());
-      // The message is the breaker's, so that a host that is down is reported by the same text each time.
-      if (absl::IsUnavailable(opened.status()) && breaker_.open() && !IsMigrating(opened.status())) {
-        return absl::UnavailableError(fmt::format("left alone for a while after it failed: {}",
-                                                  std::string(opened.status().message())));
-      }
-      return opened.status();
+      return OpenNew();
     }
   }
+}
+
+absl::StatusOr<Lease> Pool::OpenNew() {
+  auto opened = Connection::Open(host_, options_);
+  if (opened.ok()) return Lease(*this, *std::move(opened));
+  // A host that is read-only or offline has answered, and not failed: the breaker must learn it, because this
+  // call may be the one that tries the host.
+  if (IsMigrating(opened.status())) breaker_.Succeeded();
+  Discard(nullptr, IsMigrating(opened.status()) ? absl::OkStatus() : opened.status());
+  return AsTold(opened.status());
 }
 
 void Pool::GiveBack(ConnectionPtr connection) {

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -37,8 +38,8 @@ class Lease {
   /// that is kept for long.
   void Answered();
   /// Closes this connection, and all others of the pool as they come back, because the host has refused a
-  /// write as read-only: it is no master, and may end its connections at any moment. The lease must not be
-  /// used any more.
+  /// write as read-only, or is offline: it is no master, or about to be none, and may end its connections at
+  /// any moment. The lease must not be used any more.
   void FailAsReadOnly();
 
  private:
@@ -47,15 +48,15 @@ class Lease {
 };
 
 /// The right to keep a lease of a pool for long, beside calls. At most a quarter of the pool's connections
-/// are kept in this way, so that calls find the others. To be asked for before the lease is acquired, and
-/// destroyed after it.
+/// are kept in this way, or one of two or three, so that calls find the others. To be asked for before the
+/// lease is acquired, and destroyed after it.
 class Hold {
  public:
   explicit Hold(Pool& pool);
   ~Hold();
   Hold(const Hold&) = delete;
   Hold& operator=(const Hold&) = delete;
-  /// OK, or RESOURCE_EXHAUSTED if a quarter is held already.
+  /// OK, or RESOURCE_EXHAUSTED if as many are held already, or the pool has a single connection.
   const absl::Status& status() const { return status_; }
 
  private:
@@ -121,9 +122,25 @@ class Pool : public IdleConnections {
   ConnectionPtr KeepInSlot(ConnectionPtr connection);
   /// Removes and returns an idle connection, from wherever there is one; null if there is none.
   ConnectionPtr DequeueIdle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  /// Whether the connection may be used: it is within its lifetime, and if it was idle for long or is
-  /// suspect, the server answers on it.
-  bool IsGood(Connection& connection) const;
+  enum class Fitness : uint8_t {
+    kGood,   ///< It may be used, as far as is known.
+    kUnfit,  ///< It is too old or retired, or the server has closed it.
+    kHangs   ///< It was tested, and the server has not answered within the read timeout.
+  };
+  /// Says whether the connection may be used. If it was idle for long or is suspect, the server is asked.
+  Fitness FitnessOf(Connection& connection) const;
+  /// Closes the connection, which was idle, unless it may be used: it is null then.
+  ///
+  /// UNAVAILABLE        the host hangs. The breaker is told, and the other connections are retired, so that
+  /// no
+  ///                    call waits for each of them.
+  /// DEADLINE_EXCEEDED  the call is over, and the connection was closed; CANCELLED likewise.
+  absl::Status KeepIfGood(ConnectionPtr& connection);
+  /// Opens a connection, which is counted already.
+  absl::StatusOr<Lease> OpenNew();
+  /// Returns a failure to connect with the breaker's message if that is open, so that a host that is down is
+  /// reported by the same text each time.
+  absl::Status AsTold(const absl::Status& failure) const;
   /// Notes that so many connections are closed, for the budget too, and wakes all who wait.
   void CountClosed(size_t count);
   const Host host_;

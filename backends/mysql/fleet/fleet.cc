@@ -23,26 +23,23 @@ constexpr int kMaxConflicts = 20;
 constexpr std::chrono::milliseconds kClockStep{20};
 
 /// Returns the error for a statement whose table is missing, and says why it is: the shard moves or has
-/// moved, the dataset migrates or has migrated, or the table was never made.
+/// moved, the dataset migrates or has migrated, or the table was never made. Throws the connector's
+/// exceptions.
 absl::Status MissingTableError(Connection& connection, const sql::SQLException& why) {
   // An operator must be told to make a table anew only if it exists nowhere else: a second one would take
   // writes that are lost once the first one is found.
   const std::string text = fmt::format("{} (error {})", why.what(), why.getErrorCode());
-  try {
-    // The shard is moving to another host, or was moved there: the map in force will soon say where.
-    if (HasMoved(connection, connection.last_table()->family->space, connection.last_table()->shard)) {
-      return WritesHeldError(text +
-                             "; the shard is moving to another host, or has moved: if this error persists, "
-                             "see kv shards move status");
-    }
-    if (HasMigration(connection, *connection.last_table())) {
-      return ServedElsewhereError(
-          text +
-          "; the dataset is migrating to another backend, or has migrated: if this error persists, see "
-          "kv migrate status");
-    }
-  } catch (const sql::SQLException& error) {
-    return ToStatus(error);
+  // The shard is moving to another host, or was moved there: the map in force will soon say where.
+  if (HasMoved(connection, connection.last_table()->family->space, connection.last_table()->shard)) {
+    return WritesHeldError(text +
+                           "; the shard is moving to another host, or has moved: if this error persists, "
+                           "see kv shards move status");
+  }
+  if (HasMigration(connection, *connection.last_table())) {
+    return ServedElsewhereError(
+        text +
+        "; the dataset is migrating to another backend, or has migrated: if this error persists, see "
+        "kv migrate status");
   }
   // The router reads the catalog again after a GoneError, and returns this message only if the catalog still
   // has the dataset here. Then kv shards init is right; it reads the catalog too, and makes nothing that is
@@ -169,6 +166,11 @@ Fleet::Verdict Fleet::ClassifyFailure(const sql::SQLException& error, Lease& lea
       return {.in_doubt = committing, .status = status};
     }
     case Trouble::kRefused:
+      if (IsOffline(error)) {
+        lease.FailAsReadOnly();
+        // The host ends its connections, whatever a write on one of them waits for.
+        return {.in_doubt = committing, .status = ToStatus(error)};
+      }
       if (IsReadOnly(error)) {
         lease.FailAsReadOnly();
       } else if (committing && (lease->in_transaction() || IsCommitFailure(error))) {
@@ -182,11 +184,11 @@ Fleet::Verdict Fleet::ClassifyFailure(const sql::SQLException& error, Lease& lea
 }
 
 Fleet::Verdict Fleet::HandleMissingTable(const sql::SQLException& error, Lease& lease, int attempt) const {
-  absl::Status missing = MissingTableError(*lease, error);
-  // While the shard moves or the dataset migrates, the call must not wait for the locks of who does that.
-  if (!table_maker_ || !IsGone(missing)) return {.status = std::move(missing)};
-  const Table table = *lease->last_table();
   try {
+    absl::Status missing = MissingTableError(*lease, error);
+    // While the shard moves or the dataset migrates, the call must not wait for the locks of who does that.
+    if (!table_maker_ || !IsGone(missing)) return {.status = std::move(missing)};
+    const Table table = *lease->last_table();
     const auto made = table_maker_->MakeMissing(*lease, table, lease->last_shards());
     if (!made.ok()) return {.status = made.status()};
     // By now the shard may have moved, or the dataset migrated.

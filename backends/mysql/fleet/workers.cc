@@ -1,5 +1,6 @@
 #include "backends/mysql/fleet/workers.h"
 
+#include <atomic>
 #include <latch>
 #include <utility>
 
@@ -7,6 +8,29 @@
 #include "kvstore_api/call_scope.h"
 
 namespace kvstore::mysql {
+
+/// A thread may look at this when RunAll has returned. The tasks, and what the limits point to, are then
+/// gone: only a thread that has taken a task, for which RunAll waits, may touch them.
+struct Workers::Batch {
+  explicit Batch(std::span<const std::function<void()>> all)
+      : tasks(all), taken(all.size()), done(static_cast<ptrdiff_t>(all.size())) {}
+
+  /// Runs the task, unless a thread has taken it before; then returns false.
+  bool Run(size_t task) {
+    if (taken[task].exchange(true)) return false;
+    {
+      const CallScope scope(limits);
+      tasks[task]();
+    }
+    done.count_down();
+    return true;
+  }
+
+  const std::span<const std::function<void()>> tasks;
+  const CallLimits limits = CallScope::Current();
+  std::vector<std::atomic<bool>> taken;  // by task
+  std::latch done;
+};
 
 Workers::~Workers() {
   {
@@ -19,30 +43,29 @@ Workers::~Workers() {
 
 void Workers::RunAll(std::span<const std::function<void()>> tasks) {
   if (tasks.empty()) return;
-  const CallLimits limits = CallScope::Current();
-  std::latch done(static_cast<ptrdiff_t>(tasks.size() - 1));
-  for (const auto& task : tasks.first(tasks.size() - 1)) {
-    const auto queued = [&task, &done, &limits] {
-      const CallScope scope(limits);
-      task();
-      done.count_down();
-    };
-    if (!Enqueue(queued)) queued();
+  const auto batch = std::make_shared<Batch>(tasks);
+  for (size_t task = 0; task + 1 < tasks.size(); ++task) Enqueue({batch, task});
+  bool left_any = false;
+  // Threads begin at the front.
+  for (size_t task = tasks.size(); task-- > 0;) left_any |= batch->Run(task) && task + 1 < tasks.size();
+  if (left_any) {
+    // While all threads are busy nobody else would take these out of the queue, which would grow with each
+    // call.
+    const MutexLock lock(mutex_);
+    std::erase_if(queue_, [&](const Queued& queued) { return queued.batch == batch; });
   }
-  tasks.back()();
-  done.wait();
+  batch->done.wait();
 }
 
-bool Workers::Enqueue(std::function<void()> task) {
+void Workers::Enqueue(Queued task) {
   const MutexLock lock(mutex_);
   if (queue_.size() >= idle_ && threads_.size() < max_threads_) {
     std::thread thread;
     if (StartThread(thread, "a host", [this] { Work(); }).ok()) threads_.push_back(std::move(thread));
-    if (threads_.empty()) return false;
+    if (threads_.empty()) return;
   }
   queue_.push_back(std::move(task));
   wanted_.notify_one();
-  return true;
 }
 
 void Workers::Work() {
@@ -52,10 +75,10 @@ void Workers::Work() {
     while (!stopping_ && queue_.empty()) lock.Wait(wanted_);
     --idle_;
     if (queue_.empty()) return;
-    const auto task = std::move(queue_.front());
+    const Queued queued = std::move(queue_.front());
     queue_.pop_front();
     lock.Unlock();
-    task();
+    queued.batch->Run(queued.task);
     lock.Lock();
   }
 }

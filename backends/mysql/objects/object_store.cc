@@ -47,6 +47,10 @@ absl::Status NoObjectError(uint64_t id) {
   return absl::NotFoundError(fmt::format("object_id: there is no object {}", id));
 }
 
+absl::Status NotOpenError(std::string_view field, uint32_t shard) {
+  return absl::InvalidArgumentError(fmt::format("{}: shard {} is not open", field, shard));
+}
+
 /// Returns the object, or NOT_FOUND if it is softly deleted and the call does not ask for such objects.
 absl::StatusOr<Object> Visible(Object object, bool include_inactive) {
   if (!include_inactive && IsInactive(object.data)) return InactiveObjectError(object.id);
@@ -57,7 +61,7 @@ absl::StatusOr<Object> Visible(Object object, bool include_inactive) {
 
 absl::Status MySqlObjectStore::CheckOpen(std::string_view field, uint32_t shard) const {
   if (fleet_->map(Space::kId).Find(shard) != nullptr) return absl::OkStatus();
-  return absl::InvalidArgumentError(fmt::format("{}: shard {} is not open", field, shard));
+  return NotOpenError(field, shard);
 }
 
 absl::StatusOr<uint32_t> MySqlObjectStore::ShardOf(std::string_view field, uint64_t id) const {
@@ -214,11 +218,12 @@ std::vector<MySqlObjectStore::Group> MySqlObjectStore::GroupByShards(
   // Blocks of neighbouring shards, cut where the host changes; in each block, the places by shard.
   std::map<uint32_t, std::map<uint32_t, std::vector<size_t>>> blocks;
   for (size_t i = 0; i < ids.size(); ++i) {
-    const auto shard = ShardOf("object_id", ids[i]);
-    if (!shard.ok()) {
-      results[i] = shard.status();
-    } else if (const ShardRange* range = map.Find(*shard)) {
-      blocks[std::max(*shard / kBlockShards * kBlockShards, range->first)][*shard].push_back(i);
+    // All are looked up in one map: another may be in force at any moment.
+    const uint32_t shard = ObjectId::ShardOf(ids[i]);
+    if (const ShardRange* range = map.Find(shard)) {
+      blocks[std::max(shard / kBlockShards * kBlockShards, range->first)][shard].push_back(i);
+    } else {
+      results[i] = NotOpenError("object_id", shard);
     }
   }
   std::vector<Group> groups;

@@ -208,8 +208,7 @@ RowWriter::ClockNeeds RowWriter::ClockNeedsOf(std::span<const RowWrite> writes,
 void RowWriter::PutTogether(uint32_t shard, std::span<const RowWrite> writes, std::span<const size_t> places,
                             std::vector<absl::StatusOr<PutResult>>& results) const {
   const ClockNeeds needs = ClockNeedsOf(writes, places);
-  const bool sync =
-      std::any_of(places.begin(), places.end(), [&](size_t place) { return writes[place].options.sync; });
+  const bool sync = writes[places[0]].options.sync;  // as of all
   std::vector<std::optional<uint64_t>> assigned(places.size());
   std::optional<Sent> in_doubt;
   // Put says why.
@@ -291,7 +290,8 @@ void RowWriter::PutMany(uint32_t shard, std::span<const RowWrite> writes, std::s
     for (size_t bytes = 0; count < places.size() && count < kWrittenTogether && bytes < kTogetherBytes;
          ++count) {
       const RowWrite& write = writes[places[count]];
-      if (alone(write)) break;
+      // A server that does not force writes refuses those that must be forced, and no others with them.
+      if (alone(write) || write.options.sync != first.options.sync) break;
       for (const CellWrite& cell : write.cells) bytes += cell.value.size();
     }
     PutTogether(shard, writes, places.first(count), results);

@@ -69,7 +69,7 @@ class RowWriter {
   /// Puts the cells, kStatementCells with a statement.
   static void Store(Connection& connection, const Table& table, std::span<const StoredCell> cells);
   /// Puts in one transaction: the writes have no conditions, and the cells of each write either all have
-  /// timestamps or are all assigned one.
+  /// timestamps or are all assigned one. All of the writes must be forced (WriteOptions::sync), or none.
   void PutTogether(uint32_t shard, std::span<const RowWrite> writes, std::span<const size_t> places,
                    std::vector<absl::StatusOr<PutResult>>& results) const;
   /// What a batch takes from the shard's clock.

@@ -87,6 +87,23 @@ TEST(Cuts, AnUpdateWhoseCommitIsLostMayHaveHappened) {
       FailsWith(kUnavailable, "may or may not have happened"));
 }
 
+TEST(Cuts, ASnapshotWhoseEndIsLostIsNoWriteInDoubt) {
+  Proxied proxied(kObjects);
+  mysql::Fleet& fleet = proxied.backend->fleet();
+  const auto read = [](mysql::Connection& connection) {
+    mysql::Transaction snapshot(connection, mysql::Transaction::Kind::kSnapshot);
+    snapshot.Commit();
+    return absl::OkStatus();
+  };
+  const auto run = [&] { return fleet.Run(mysql::Space::kId, kOfFirst, mysql::Repeat::kAlways, read); };
+  ASSERT_OK(run());
+  proxied.proxy.CutAtAnswerTo("COMMIT", /*for_good=*/true);
+  const absl::Status lost = run();
+  EXPECT_THAT(lost, FailsWith(kUnavailable, ""));
+  EXPECT_FALSE(IsInDoubt(lost)) << lost;
+  EXPECT_TRUE(proxied.proxy.HasCut());
+}
+
 /// A row on a shard of the first host.
 std::string RowOfFirst() {
   for (int i = 0;; ++i) {
@@ -259,6 +276,21 @@ TEST(Cuts, APutThatCannotBeRepeatedMayHaveHappened) {
   EXPECT_THAT(PutCell(*rows, row, "x", "unique text", 5),
               FailsWith(kUnavailable, "may or may not have happened"));
   EXPECT_EQ(Read(*proxied.direct.rows, row, {.columns = {{"x"}}}), "x@5=unique text");
+}
+
+TEST(Cuts, AConnectionThatIsLostWhileAMissingTableIsLookedForIsNotUsedAgain) {
+  auto options = TestFleet::Options();
+  options.pool.check_after_ms = 600'000;
+  Proxied proxied(kObjects, options);
+  const auto objects = *proxied.backend->OpenObjects(proxied.direct.spec);
+  ASSERT_OK_AND_ASSIGN(const uint64_t id, objects->Create("{}", {.shard = kOfFirst}));
+  SharedFleet().server(0).Run("RENAME TABLE db00000.pins TO db00000.away");
+  proxied.proxy.CutBefore("information_schema.schemata");
+  EXPECT_THAT(objects->Get(id, {}), FailsWith(kUnavailable, ""));
+  EXPECT_TRUE(proxied.proxy.HasCut());
+  SharedFleet().server(0).Run("RENAME TABLE db00000.away TO db00000.pins");
+  // On a dead connection this would be in doubt.
+  EXPECT_OK(objects->Create("{}", {.shard = kOfFirst}));
 }
 
 TEST(Cuts, ASlowNetworkIsOnlySlow) {

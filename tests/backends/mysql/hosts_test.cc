@@ -4,8 +4,10 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "idgen/object_id.h"
 #include "kvstore_api/call_scope.h"
 #include "tests/backends/mysql/test_fleet.h"
@@ -121,6 +123,22 @@ TEST(Hosts, WhileOneIsLeftAloneItsCallsFailAtOnce) {
   EXPECT_OK(dataset.objects->Get(ids.second, {}));
 }
 
+TEST(Hosts, OneThatComesBackReadOnlySaysSoToEachCall) {
+  auto options = TestFleet::Options();
+  options.breaker = {.failures = 1, .min_pause_ms = 5, .max_pause_ms = 60'000};
+  Opened dataset(kObjects, options);
+  const TwoObjects ids(*dataset.objects);
+  SharedFleet().server(0).Kill();
+  EXPECT_THAT(dataset.objects->Get(ids.first, {}), FailsWith(kUnavailable, ""));
+  SharedFleet().server(0).Start();
+  SharedFleet().server(0).Run("SET GLOBAL read_only = 1");
+  const auto told = [&] { return std::string(dataset.objects->Get(ids.first, {}).status().message()); };
+  EXPECT_TRUE(Eventually([&] { return told().find("the host is read-only") != std::string::npos; }));
+  for (int i = 0; i < 10; ++i) EXPECT_NE(told().find("the host is read-only"), std::string::npos) << told();
+  SharedFleet().server(0).Run("SET GLOBAL read_only = 0");
+  EXPECT_OK(dataset.objects->Get(ids.first, {}));
+}
+
 TEST(Hosts, OneThatIsDownIsToldInTheSameWayEachTime) {
   auto options = TestFleet::Options();
   options.breaker = {.failures = 1, .min_pause_ms = 5, .max_pause_ms = 5};
@@ -154,6 +172,30 @@ TEST(Hosts, OneThatHangsCostsATimeoutAndThenNothing) {
   }
   EXPECT_OK(dataset.objects->Get(ids.second, {}));
   SharedFleet().server(0).Resume();
+}
+
+TEST(Hosts, OneThatHangsCostsOneTimeoutForAllIdleConnections) {
+  auto options = ShortTimeouts();
+  options.pool.check_after_ms = 0;
+  options.breaker = {.failures = 2, .min_pause_ms = 60'000, .max_pause_ms = 60'000};
+  Opened dataset(kObjects, options);
+  mysql::Pool& pool = dataset.backend->fleet().PoolOf({"127.0.0.1", SharedFleet().server(0).port()});
+  {
+    std::vector<mysql::Lease> leases;
+    for (int i = 0; i < 4; ++i) {
+      ASSERT_OK_AND_ASSIGN(mysql::Lease lease, pool.Acquire());
+      leases.push_back(std::move(lease));
+    }
+  }
+  EXPECT_EQ(pool.idle(), 4u);
+  const auto begin = CoarseClock::now();
+  ASSERT_TRUE(Eventually([&] { return CoarseClock::now() > begin + std::chrono::milliseconds(20); }));
+  SharedFleet().server(0).Pause();
+  EXPECT_THAT(pool.Acquire(), FailsWith(kUnavailable, "to the test of a connection that was idle"));
+  SharedFleet().server(0).Resume();
+  // The others are closed without a test. A new one is good, and resets the count of failures.
+  EXPECT_OK(pool.Acquire());
+  EXPECT_EQ(pool.size(), 1u);
 }
 
 TEST(Hosts, ADeadlineReachesEveryHostOfABatch) {

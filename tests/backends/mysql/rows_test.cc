@@ -432,6 +432,14 @@ TEST(Rows, AWriteThatMustBeForcedIsRefusedWhereTheServerDoesNotForce) {
   EXPECT_THAT(PutCell(*dataset.rows, "r", "x", "v", 1, {.sync = true}),
               FailsWith(absl::StatusCode::kFailedPrecondition, "innodb_flush_log_at_trx_commit"));
   EXPECT_EQ(Read(*dataset.rows, "r"), "");
+  // Nor does it take the other writes of a batch with it.
+  const CellWrite cell{"x", "v", 1};
+  const std::vector<RowWrite> writes = {
+      {"r", {&cell, 1}, {}}, {"r", {&cell, 1}, {.sync = true}}, {"r", {&cell, 1}, {}}};
+  const auto results = dataset.rows->PutMany(writes);
+  EXPECT_OK(results[0]);
+  EXPECT_THAT(results[1], FailsWith(absl::StatusCode::kFailedPrecondition, "innodb_flush_log_at_trx_commit"));
+  EXPECT_OK(results[2]);
   DatasetSpec forced{
       .name = "forced", .backend = "mysql", .durability = Durability::kMachine, .incarnation = 9};
   EXPECT_THAT(dataset.backend->CreateDataset(forced),
