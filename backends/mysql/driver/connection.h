@@ -76,9 +76,9 @@ class Connection {
   /// Connects, checks that the server's version and settings suffice, and sets what this backend relies on
   /// in a session: UTC, strict mode, utf8mb4, repeatable reads, a bounded wait for locks.
   ///
-  /// UNAVAILABLE          the host does not answer; or it is offline, or read-only and options.any_role is
-  /// not
-  ///                      set, which are WritesHeldErrors (backend_api/outcome.h).
+  /// UNAVAILABLE          the host does not answer; or it is offline, or it is read-only and
+  ///                      options.any_role is not set: these two are WritesHeldErrors
+  ///                      (backend_api/outcome.h).
   /// FAILED_PRECONDITION  the server's version or a setting of it does not suffice.
   static absl::StatusOr<std::unique_ptr<Connection>> Open(const Host& host, const MySqlOptions& options);
 

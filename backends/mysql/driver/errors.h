@@ -38,8 +38,8 @@ bool IsCommitFailure(const sql::SQLException& error);
 bool IsDuplicate(const sql::SQLException& error);
 
 /// Translates a refusal, or a connection that could not be made, into our codes. The message has the server's
-/// text and number, but no data of callers. Errors of a host that is read-only or
-/// offline, or of a frozen dataset, are WritesHeldErrors (backend_api/outcome.h).
+/// text and number, but no data of callers. Errors of a host that is read-only or offline, or of a frozen
+/// dataset, are WritesHeldErrors (backend_api/outcome.h).
 absl::Status ToStatus(const sql::SQLException& error);
 
 }  // namespace kvstore::mysql

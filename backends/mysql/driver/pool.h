@@ -131,9 +131,8 @@ class Pool : public IdleConnections {
   Fitness FitnessOf(Connection& connection) const;
   /// Closes the connection, which was idle, unless it may be used: it is null then.
   ///
-  /// UNAVAILABLE        the host hangs. The breaker is told, and the other connections are retired, so that
-  /// no
-  ///                    call waits for each of them.
+  /// UNAVAILABLE        the host hangs. The breaker is told, and the other connections are retired, so
+  ///                    that no call waits for each of them.
   /// DEADLINE_EXCEEDED  the call is over, and the connection was closed; CANCELLED likewise.
   absl::Status KeepIfGood(ConnectionPtr& connection);
   /// Opens a connection, which is counted already.
