@@ -410,8 +410,7 @@ TEST_F(HostileS3, APutWhoseAnswerWasLostIsRecognised) {
 }
 
 TEST_F(HostileS3, APutThatIsSentAgainBecauseAKeptConnectionEndedIsRecognised) {
-  // So it is libcurl that sends it again.
-  options_.retry_for_ms = 0;
+  // Who sends it again depends on the version of libcurl: that of Debian 13 does so itself, and we do otherwise.
   Serve([&](const Request& request, int number, Answer& answer) {
     if (request.method == "HEAD") {
       return (void)answer.Send(
