@@ -39,8 +39,8 @@ void ReadRoot(JsonFields& fields, std::string& root) {
   if (!root.empty() &&
       (!root.starts_with('/') || root.ends_with('/') || root.find("//") != std::string::npos)) {
     fields.Fail("root",
-                fmt::format("'{}' is not the path of a node of ZooKeeper: it must begin with a slash and "
-                            "must not end with one, as in /kvstore",
+                fmt::format("'{}' is not the path of a node of ZooKeeper: it must begin with a slash, "
+                            "and must not end with one or have two in a row, as in /kvstore",
                             root));
   }
 }

@@ -17,9 +17,10 @@ namespace kvstore {
 /// waits for it exclusively holds up all who come later, and who has waited for it shared is let in as soon
 /// as the exclusive holder of that moment releases it.
 ///
-/// A thread that holds it shared must not wait for it again, not even shared: another one may wait for it
-/// exclusively meanwhile, and then both wait for ever. Has the functions of std::shared_mutex, for
-/// std::shared_lock and std::unique_lock. Clang's thread-safety analysis does not know it.
+/// A thread that holds it must not wait for it again, and one that holds it shared not even shared: another
+/// one may wait for it exclusively meanwhile, and then both wait for ever. Has the functions of
+/// std::shared_mutex, for std::shared_lock and std::unique_lock. Clang's thread-safety analysis does not know
+/// it.
 class FairSharedMutex {
  public:
   FairSharedMutex() = default;
@@ -29,7 +30,7 @@ class FairSharedMutex {
 
   void lock() {
     exclusive_.lock();
-    if (::pthread_rwlock_wrlock(&lock_) != 0) std::abort();  // this thread holds it already
+    if (::pthread_rwlock_wrlock(&lock_) != 0) std::abort();  // the lock is broken
   }
   bool try_lock() {
     if (!exclusive_.try_lock()) return false;
@@ -38,8 +39,8 @@ class FairSharedMutex {
     return false;
   }
   void unlock() {
-    // First, while no other thread waits for it exclusively, so that glibc lets in those who wait for it
-    // shared.
+    // lock_ is released first, while no other thread can wait for it exclusively: then glibc lets in those
+    // who wait for it shared.
     ::pthread_rwlock_unlock(&lock_);
     exclusive_.unlock();
   }

@@ -66,7 +66,7 @@ struct HttpSession::Transfer {
     if (origin != SEEK_SET || offset < 0 || static_cast<size_t>(offset) > self.exchange.body.size()) {
       return CURL_SEEKFUNC_FAIL;
     }
-    // Whoever had the connection may have carried out what it was sent.
+    // The server may have carried out what it was sent over the connection that ended.
     if (self.sent > 0) self.exchange.sent_before = true;
     self.sent = static_cast<size_t>(offset);
     return CURL_SEEKFUNC_OK;

@@ -35,10 +35,9 @@ absl::StatusOr<CatalogContents> FileCatalog::Load() {
   auto text = ReadFile(path_);
   if (!text.ok()) return text.status();
   if (*text != text_ || text_.empty()) {
-    entries_.clear();
-    text_.clear();
     const auto entries = ReadCatalogFile(path_.string());
     if (!entries.ok()) return entries.status();
+    entries_.clear();
     coded_ += entries->size();
     for (const CatalogEntry& entry : *entries) entries_.insert_or_assign(entry.spec.name, EncodeEntry(entry));
     text_ = *std::move(text);

@@ -73,8 +73,10 @@ absl::StatusOr<bool> Cursor::ReadMessage(bool any) {
     const auto verdict = caller_.Classify(status, OutcomeOf(stream_->context), /*writes=*/false);
     stream_.reset();
     if (status.ok()) return false;
-    // The watch has cancelled the stream, which would look like a server that ends.
-    if (auto over = CheckCall(); !over.ok()) return over;
+    // The watch may have cancelled the stream, which looks like a connection that was lost.
+    if (verdict.lost) {
+      if (auto over = CheckCall(); !over.ok()) return over;
+    }
     // Without a deadline the scan gives up after so many failures.
     constexpr int kMaxFailures = 12;
     if (!verdict.retry || failures_ == kMaxFailures || !caller_.Pause(verdict, failures_, deadline)) {

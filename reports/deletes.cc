@@ -21,9 +21,10 @@
 namespace kvstore::reports {
 namespace {
 
-/// Removes all rows of points that are there. An error is marked as in doubt once some are gone.
-absl::Status DeleteRows(const Metadata& metadata, const ReportSettings& settings) {
-  bool some_gone = false;
+/// Removes all rows of points that are there, and says whether there were any. An error is marked as in doubt
+/// once some are gone.
+absl::Status DeleteRows(const Metadata& metadata, const ReportSettings& settings, bool& some_gone) {
+  some_gone = false;
   const auto remove = [&](std::span<const ListedRow> rows) -> absl::Status {
     for (const ListedRow& row : rows) {
       KV_RETURN_IF_ERROR(CheckCall());
@@ -88,12 +89,14 @@ absl::StatusOr<uint64_t> DeletePoints(const Metadata& metadata, const ReportInfo
 
 absl::Status DropReport(const Metadata& metadata, const std::string& report) {
   KV_ASSIGN_OR_RETURN(const ReportInfo info, metadata.Get(report, {}));
-  KV_RETURN_IF_ERROR(DeleteRows(metadata, info.settings));
-  KV_RETURN_IF_ERROR(AfterSome(metadata.Remove(info)));
+  bool some_gone = false;
+  KV_RETURN_IF_ERROR(DeleteRows(metadata, info.settings, some_gone));
+  absl::Status removed = metadata.Remove(info);
+  if (!removed.ok()) return some_gone ? AfterSome(std::move(removed)) : removed;
   // Loaders that began before may have written behind the scan, and somebody may have made roll-ups
   // meanwhile. From now on they are refused, and nobody else would find their rows, because the ID is never
   // given again. Whoever puts a row behind this second scan removes it (RemoveIfDropped).
-  KV_RETURN_IF_ERROR(AfterSome(DeleteRows(metadata, info.settings)));
+  KV_RETURN_IF_ERROR(AfterSome(DeleteRows(metadata, info.settings, some_gone)));
   return AfterSome(RemoveRollups(metadata, info.settings, UINT64_MAX));
 }
 
@@ -114,7 +117,8 @@ absl::Status RemoveIfDropped(const Metadata& metadata, const ReportInfo& info) {
     const auto other = metadata.Get(name, {});
     if (!other.ok() || other->settings.id == info.settings.id) return absl::OkStatus();
   }
-  KV_RETURN_IF_ERROR(AfterSome(DeleteRows(metadata, info.settings)));
+  bool some_gone = false;
+  KV_RETURN_IF_ERROR(AfterSome(DeleteRows(metadata, info.settings, some_gone)));
   KV_RETURN_IF_ERROR(
       AfterSome(metadata.store().DeleteRow(metadata.dataset(), BatchesRow(info.settings.id), {})));
   return absl::NotFoundError(fmt::format(

@@ -274,8 +274,8 @@ absl::StatusOr<JoinedPage> Router::ListObjects(std::string_view dataset, uint64_
     const size_t left = options.max_bytes - std::min(bytes, options.max_bytes);
     const size_t average = read == 0 ? 0 : read_bytes / read;
     const size_t some = done == 0 ? kFirstJoined : std::max<size_t>(1, left / std::max<size_t>(1, average));
-    // Without a limit, 64 MiB would be read for a page of 1 MiB.
-    const SmallBatches small(left);
+    // Without this limit the backend would read 64 MiB for a page of 1 MiB.
+    const SmallBatches small(std::min(left, SmallBatches::most()));
     std::vector<JoinedObject> group = Join(entries.subspan(done, std::min(some, entries.size() - done)));
     for (const JoinedObject& object : group) {
       if (IsPaused(object.object.status())) continue;

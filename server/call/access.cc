@@ -330,8 +330,9 @@ void Access::Refresh() {
     spdlog::error("tokens: refused, the last good list stays in force: {}", std::string(status.message()));
   } else {
     spdlog::error(
-        "tokens: {} is missing, so the last good list stays in force, and its callers keep their rights; put "
-        "the file back, without those who are to lose them",
+        "tokens: {} is missing, or its folder cannot be entered, so the last good list stays in force; to "
+        "take "
+        "rights away, put back a list without them",
         file_.string());
   }
 }

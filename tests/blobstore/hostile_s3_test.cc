@@ -410,7 +410,7 @@ TEST_F(HostileS3, APutWhoseAnswerWasLostIsRecognised) {
 }
 
 TEST_F(HostileS3, APutThatIsSentAgainBecauseAKeptConnectionEndedIsRecognised) {
-  // Who sends it again depends on the version of libcurl: that of Debian 13 does so itself, and we do otherwise.
+  // The libcurl of Debian 13 sends it again itself. Older ones leave that to S3Client, which looked already.
   Serve([&](const Request& request, int number, Answer& answer) {
     if (request.method == "HEAD") {
       return (void)answer.Send(

@@ -146,6 +146,11 @@ TEST(FileCatalog, AFileThatVanishesIsNotAnEmptyCatalog) {
   // Whoever puts the file back need not restart the process.
   std::filesystem::rename(dir / "moved.json", path);
   for (FileCatalog* const catalog : {&writes, &reads}) EXPECT_EQ(catalog->Load()->entries, GoldenEntries());
+  // Nor is one that was damaged before it vanished.
+  std::ofstream(path) << "{";
+  EXPECT_FALSE(reads.Load().ok());
+  std::filesystem::remove(path);
+  EXPECT_THAT(reads.Load(), FailsWith(absl::StatusCode::kDataLoss, path.string() + " is missing"));
 }
 
 TEST(FileCatalog, RefusesANewerFormat) {

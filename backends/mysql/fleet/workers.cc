@@ -46,7 +46,7 @@ void Workers::RunAll(std::span<const std::function<void()>> tasks) {
   const auto batch = std::make_shared<Batch>(tasks);
   for (size_t task = 0; task + 1 < tasks.size(); ++task) Enqueue({batch, task});
   bool left_any = false;
-  // Threads begin at the front.
+  // From the back, because the threads take tasks from the front.
   for (size_t task = tasks.size(); task-- > 0;) left_any |= batch->Run(task) && task + 1 < tasks.size();
   if (left_any) {
     // While all threads are busy nobody else would take these out of the queue, which would grow with each

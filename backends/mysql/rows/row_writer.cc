@@ -208,7 +208,7 @@ RowWriter::ClockNeeds RowWriter::ClockNeedsOf(std::span<const RowWrite> writes,
 void RowWriter::PutTogether(uint32_t shard, std::span<const RowWrite> writes, std::span<const size_t> places,
                             std::vector<absl::StatusOr<PutResult>>& results) const {
   const ClockNeeds needs = ClockNeedsOf(writes, places);
-  const bool sync = writes[places[0]].options.sync;  // as of all
+  const bool sync = writes[places[0]].options.sync;  // PutMany groups by it
   std::vector<std::optional<uint64_t>> assigned(places.size());
   std::optional<Sent> in_doubt;
   // Put says why.

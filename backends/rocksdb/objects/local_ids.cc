@@ -84,9 +84,12 @@ absl::StatusOr<std::map<uint32_t, uint64_t>> LocalIds::NextOfShards(Engine& engi
   const auto floor = ReadCounter(engine, FloorKey(incarnation));
   if (!floor.ok()) return floor.status();
   if (*floor <= 1) return next;
-  // Other shards, of which a repair has left out even the first create, are unknown: to report all that there
-  // could be would ask the other side of a migration for shards that it does not have.
-  for (uint32_t shard = 0; shard < kSpreadShards; ++shard) next->try_emplace(shard, *floor);
+  // A shard of which the repair has left out even the first create is unknown. Where creates were spread it
+  // is taken for one that had some; to report all that there could be would ask the other side of a migration
+  // for shards that it does not have.
+  if (next->empty() || next->begin()->first < kSpreadShards) {
+    for (uint32_t shard = 0; shard < kSpreadShards; ++shard) next->try_emplace(shard, *floor);
+  }
   for (auto& [shard, least] : *next) least = std::max(least, *floor);
   return next;
 }

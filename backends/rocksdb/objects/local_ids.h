@@ -23,8 +23,8 @@ class LocalIds {
   static constexpr uint32_t kSpreadShards = 16;
 
   /// type    the type number of the dataset's objects, for messages.
-  /// stores  held while a counter is stored; that of all LocalIds of the dataset, since the one before may
-  ///         be returning what it has reserved.
+  /// stores  held while a counter is stored. All LocalIds of a dataset share it: the ones before may still be
+  ///         returning what they have reserved.
   LocalIds(std::shared_ptr<Engine> engine, std::shared_ptr<Family> family, uint32_t type,
            std::shared_ptr<Mutex> stores)
       : engine_(std::move(engine)), family_(std::move(family)), type_(type), stores_(std::move(stores)) {}

@@ -189,7 +189,7 @@ TEST(Hosts, OneThatHangsCostsOneTimeoutForAllIdleConnections) {
   }
   EXPECT_EQ(pool.idle(), 4u);
   const auto begin = CoarseClock::now();
-  ASSERT_TRUE(Eventually([&] { return CoarseClock::now() > begin + std::chrono::milliseconds(20); }));
+  ASSERT_TRUE(Eventually([&] { return CoarseClock::now() > begin; }));
   SharedFleet().server(0).Pause();
   EXPECT_THAT(pool.Acquire(), FailsWith(kUnavailable, "to the test of a connection that was idle"));
   SharedFleet().server(0).Resume();

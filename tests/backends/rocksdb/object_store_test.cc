@@ -117,9 +117,12 @@ TEST_F(ObjectStoreTest, WhatAMigrationContinuesFromIsBehindWhatARepairMayHaveLef
   }
   ASSERT_OK(LocalIds::RaiseFloor(backend_->engine(), spec_.incarnation, /*left_out=*/1000));
   ASSERT_OK_AND_ASSIGN(const auto units, backend_->OpenUnits(spec_));
+  // Nothing was created but where its caller said: the other side need not have other shards.
+  EXPECT_EQ(units->NextLocalIds()->size(), 1u);
+  ASSERT_OK_AND_ASSIGN(const auto objects, backend_->OpenObjects(spec_));
+  ASSERT_OK(objects->Create("{}", {.shard = 0}));
   ASSERT_OK_AND_ASSIGN(const auto next, units->NextLocalIds());
   EXPECT_EQ(next.size(), 1 + RocksObjectStore::kSpreadShards);
-  ASSERT_OK_AND_ASSIGN(const auto objects, backend_->OpenObjects(spec_));
   // One whose counter is stored, and one whose counter may have been left out.
   for (const uint32_t shard : {500u, 3u}) {
     ASSERT_OK_AND_ASSIGN(const uint64_t id, objects->Create("{}", {.shard = shard}));
