@@ -35,6 +35,10 @@ absl::Status Put(KVStore& store, int n) {
 }
 
 TEST(Descriptors, WritesGoOnWhenThereAreSomeAgain) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP()
+      << "the UBSan of this build looks through a pipe whether memory can be read, and finds that none can";
+#endif
   const testing::TempDir dir;
   ASSERT_OK_AND_ASSIGN(const auto router, OpenRouter({.data = dir / "store"}));
   ASSERT_OK(router->CreateDataset({.name = "rows"}));

@@ -42,7 +42,18 @@ struct IdleScan {
   bool ended = false;
 };
 
-class SharesTest : public TenantsTest {};
+class SharesTest : public TenantsTest {
+ protected:
+  /// Connects a client that takes little before it reads: what the server holds does not become less later
+  /// on.
+  void ConnectSlowReader() {
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+    arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 1 << 16);
+    stub_ = v1::KVStore::NewStub(
+        grpc::CreateCustomChannel(served_->address(), grpc::InsecureChannelCredentials(), arguments));
+  }
+};
 
 TEST_F(SharesTest, OneMessageOfManyLargeReadsHoldsLittle) {
   ServerOptions options = testing::TestServerOptions();
@@ -96,12 +107,7 @@ class FullStreamTest : public SharesTest {
     Serve(options);
     constexpr size_t kBytes = 100'000;
     PutRows("alice", 1, kBytes);
-    // A client that takes little before it reads: what the server holds does not become less later on.
-    grpc::ChannelArguments arguments;
-    arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
-    arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 1 << 16);
-    stub_ = v1::KVStore::NewStub(
-        grpc::CreateCustomChannel(served_->address(), grpc::InsecureChannelCredentials(), arguments));
+    ConnectSlowReader();
     As(context_, "alice");
     stream_ = stub_->Calls(&context_);
     v1::CallsRequest reads;
@@ -324,6 +330,7 @@ TEST_F(SharesTest, ACallerTakesHalfOfTheBytesAndItsOtherScansWait) {
   options.limits.threads = 4;
   Serve(options);
   PutRows("alice", 4, 4'000'000);
+  ConnectSlowReader();
   std::vector<std::unique_ptr<IdleScan>> scans;
   // Scans that come when the half is full are refused. On a busy machine they may be all but the first ones,
   // of which none waits for room for long: then all of them begin again.
