@@ -39,7 +39,9 @@ TEST_F(ShardsBackupTest, RowsGoOntoShardsAndBack) {
   Create({.name = "events", .backend = "rocksdb", .max_versions = 0});
   Router& router = store_->router();
   for (uint64_t i = 0; i < 2'000; ++i) {
-    const CellWrite cell{"c" + std::to_string(i % 7), std::to_string(i), 1 + i % 5};
+    const std::string column = "c" + std::to_string(i % 7);
+    const std::string value = std::to_string(i);
+    const CellWrite cell{column, value, 1 + i % 5};
     ASSERT_OK(router.PutRow("events", "row" + std::to_string(i % 300), {&cell, 1}, {}));
   }
   const auto before = UnitsOf(router, "events");

@@ -419,7 +419,8 @@ TEST(Advice, EveryCommandThatAMigrationProposesExists) {
       for (const char* const doubt : {"", "both differ"}) {
         record.doubt = doubt;
         record.problem = more ? "a problem" : "";
-        for (const auto& command : migration::StatusJson(record, std::nullopt)["next"]) {
+        Json status = migration::StatusJson(record, std::nullopt);
+        for (const auto& command : status["next"]) {
           exists(command.get<std::string>());
         }
       }
