@@ -211,9 +211,12 @@ TEST_F(KvKafka, AllIsThereThoughTheBrokersRefuseSomeAndTheSinkIsKilled) {
     });
   }
   const pid_t sink = Start();
+  // Those before may have stored all the others; by this one it is known that this one is at work.
+  Put("last", 0);
   Reader reader(brokers_);
   const auto is_whole = [&](const std::vector<Stored>& messages) {
     auto values = ValuesOf(messages);
+    if (values["last"].empty()) return false;
     for (int row = 0; row < kRows; ++row) {
       const auto& its = values["r" + std::to_string(row)];
       const int last = kWrites - 1 - (kWrites - 1 - row) % kRows;

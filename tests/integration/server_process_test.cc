@@ -279,7 +279,7 @@ TEST_F(ServerProcess, TenThousandConnectionsLeaveRoomForOthers) {
   const CellWrite cell{"c", "v", 1};
   for (int i = 0; i < 100; ++i) ASSERT_OK(store->PutRow("rows", std::to_string(i), {&cell, 1}, {}));
   // A new client is served, too.
-  EXPECT_OK((*Connect(server_.address()))->GetRow("rows", "1", {}));
+  EXPECT_OK((*Connect(server_.address(), {.deadline_ms = 60'000}))->GetRow("rows", "1", {}));
   const uint64_t grown = server_.ResidentBytes() - before;
   EXPECT_LT(grown / wanted, kMaxConnectionBytes) << "bytes a connection";
   RecordProperty("kib_a_connection", static_cast<int>(grown / wanted / 1024));
