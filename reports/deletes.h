@@ -10,8 +10,9 @@
 namespace kvstore::reports {
 
 /// Deletes the points of the metrics in info.metrics whose time is in [span.from, span.to), as they are at
-/// this moment: what is written later stays. Returns how many rows were touched. If it fails, some may have
-/// been: repeat it. NOT_FOUND, and no row is left, if the report is dropped meanwhile.
+/// this moment: what is written later stays. Returns how many rows were touched. If it fails in doubt
+/// (IsInDoubt), some may have been: repeat it. NOT_FOUND, and no row is left, if the report is dropped
+/// meanwhile.
 absl::StatusOr<uint64_t> DeletePoints(const Metadata& metadata, const ReportInfo& info, TimeSpan span);
 
 /// Removes all points of a report, and then the report. NOT_FOUND if there is none. If it fails, repeat it.

@@ -23,10 +23,10 @@ struct WriteBatchOptions {
 /// same series and time the last one counts, or with `add` their sum. Returns how many points were given.
 ///
 /// A row's part of the batch becomes visible at once; different rows at different moments. After an error
-/// some rows may be written and others not: repeat the write under its batch ID. NOT_FOUND or
-/// FAILED_PRECONDITION if the report was dropped since its info in the batch was read, also during the call:
-/// nothing stays of it then, unless the call's time is over. FAILED_PRECONDITION names the batch, and nothing
-/// is written, if its ID is that of a batch with other points, or with another `add`.
+/// that is in doubt (IsInDoubt) some rows may be written and others not: repeat the write under its batch ID.
+/// NOT_FOUND or FAILED_PRECONDITION if the report was dropped since its info in the batch was read, also
+/// during the call: nothing stays of it then, unless the call's time is over. FAILED_PRECONDITION names the
+/// batch, and nothing is written, if its ID is that of a batch with other points, or with another `add`.
 absl::StatusOr<uint64_t> WriteBatch(const Metadata& metadata, const Batch& batch,
                                     const WriteBatchOptions& options);
 

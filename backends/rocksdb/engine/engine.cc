@@ -185,10 +185,7 @@ absl::Status Engine::CreateFamily(const DatasetSpec& spec) {
     // next.
     family->leaves_handle = true;
     family.reset();
-    {
-      const MutexLock lock(families_mutex_);
-      unknown_families_[spec.name] = *handle;
-    }
+    CloseAuxiliaryFamily(*handle);
     DropUnknown(spec.name).status().IgnoreError();
     return status;
   }

@@ -105,8 +105,8 @@ class Engine {
   ///
   /// open  the family's handle if it is open, which stays its owner's to destroy; null if it is not open.
   absl::Status DropAuxiliaryFamily(const std::string& name, rocksdb::ColumnFamilyHandle* open);
-  /// Takes back the handle of such a family, which then can be opened or dropped again if it was not dropped.
-  /// Must be called without locks that a caller of the engine holds.
+  /// Takes back the handle of such a family, or of one of a dataset that nobody has: it then can be opened or
+  /// dropped again if it was not dropped. Must be called without locks that a caller of the engine holds.
   void CloseAuxiliaryFamily(rocksdb::ColumnFamilyHandle* handle);
 
   /// Writes `batch`. When it returns OK, the write survives what `sync` promises (see Durability).

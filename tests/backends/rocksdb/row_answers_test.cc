@@ -25,6 +25,38 @@ namespace {
 
 constexpr uint64_t kNow = 1'700'000'000'000;
 
+/// A compaction of all that a dataset has, which has begun and does not go on before End. Must be ended.
+class HeldCompaction {
+ public:
+  HeldCompaction(rocks::Engine& engine, const std::string& dataset) {
+    rocksdb::DB& db = engine.db();
+    rocksdb::ColumnFamilyHandle* const family = engine.FindFamily(dataset)->handle;
+    EXPECT_TRUE(db.Flush({}, family).ok());
+    SetFailPointHook([this](std::string_view name) {
+      if (name != "compaction.begun" || held_.exchange(true)) return;
+      begun_.set_value();
+      end_.get_future().wait();
+    });
+    thread_ = std::thread([&db, family] {
+      rocksdb::CompactRangeOptions options;
+      options.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForce;
+      EXPECT_TRUE(db.CompactRange(options, family, nullptr, nullptr).ok());
+    });
+    begun_.get_future().wait();
+  }
+  void End() {
+    end_.set_value();
+    thread_.join();
+    SetFailPointHook(nullptr);
+  }
+
+ private:
+  std::promise<void> begun_;
+  std::promise<void> end_;
+  std::atomic<bool> held_{false};
+  std::thread thread_;
+};
+
 class RowAnswersTest : public ::testing::Test {
  protected:
   RowAnswersTest() { Open({.cache_bytes = 8 << 20}); }
@@ -185,61 +217,25 @@ TEST_F(RowAnswersTest, NothingIsKeptThatACompactionWithOlderSettingsDrops) {
   spec_.ttl_ms = 1000;
   Alter();
   Put("a", "c", "expired", kNow);
-  rocksdb::DB& db = backend_->engine().db();
-  rocksdb::ColumnFamilyHandle* const family = backend_->engine().FindFamily(spec_.name)->handle;
-  ASSERT_TRUE(db.Flush({}, family).ok());
   // The compaction takes the settings of its beginning, and goes on when they have changed.
-  std::promise<void> begun;
-  std::promise<void> changed;
-  std::atomic<bool> once{false};
-  SetFailPointHook([&](std::string_view name) {
-    if (name != "compaction.begun" || once.exchange(true)) return;
-    begun.set_value();
-    changed.get_future().wait();
-  });
-  std::thread compaction([&] {
-    rocksdb::CompactRangeOptions options;
-    options.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForce;
-    EXPECT_TRUE(db.CompactRange(options, family, nullptr, nullptr).ok());
-  });
-  begun.get_future().wait();
+  HeldCompaction compaction(backend_->engine(), spec_.name);
   spec_.ttl_ms = 0;
   Alter();
   for (int i = 0; i < 3; ++i) EXPECT_EQ(Read("a", "c"), Values{"expired"}) << "is visible again";
-  changed.set_value();
-  compaction.join();
-  SetFailPointHook(nullptr);
+  compaction.End();
   EXPECT_EQ(Read("a", "c"), Values{}) << "the compaction has dropped it";
   EXPECT_TRUE(Columns("a").empty());
 }
 
 TEST_F(RowAnswersTest, TheyAreKeptWhileADatasetIsCompactedThatWasNeverAltered) {
   Put("a", "c", "1", kNow);
-  rocksdb::DB& db = backend_->engine().db();
-  rocksdb::ColumnFamilyHandle* const family = backend_->engine().FindFamily(spec_.name)->handle;
-  ASSERT_TRUE(db.Flush({}, family).ok());
   // To open its store, as each server does, alters nothing.
   ASSERT_OK_AND_ASSIGN(rows_, backend_->OpenRows(spec_));
-  std::promise<void> compaction_begun;
-  std::promise<void> has_read;
-  std::atomic<bool> stopped_once{false};
-  SetFailPointHook([&](std::string_view name) {
-    if (name != "compaction.begun" || stopped_once.exchange(true)) return;
-    compaction_begun.set_value();
-    has_read.get_future().wait();
-  });
-  std::thread compaction([&] {
-    rocksdb::CompactRangeOptions options;
-    options.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForce;
-    EXPECT_TRUE(db.CompactRange(options, family, nullptr, nullptr).ok());
-  });
-  compaction_begun.get_future().wait();
+  HeldCompaction compaction(backend_->engine(), spec_.name);
   Keep("a", "c");
   EXPECT_EQ(Read("a", "c"), Values{"1"});
   EXPECT_EQ(found(), 1u);
-  has_read.set_value();
-  compaction.join();
-  SetFailPointHook(nullptr);
+  compaction.End();
 }
 
 TEST_F(RowAnswersTest, PagesThatAreLimitedInBytesAreThoseOfARead) {
