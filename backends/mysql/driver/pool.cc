@@ -18,8 +18,6 @@ namespace {
 
 /// How often a call that waits for a connection checks whether its caller is still there.
 constexpr std::chrono::milliseconds kCheckCallEvery{50};
-/// How far the coarse clock, by which the tests of idle connections are timed, may lag.
-constexpr std::chrono::milliseconds kClockStep{20};
 
 /// Says that no connection became free.
 ///
@@ -38,13 +36,18 @@ std::string AllAreBusy(const PoolOptions& options, bool of_all, std::string_view
 
 }  // namespace
 
+bool HasTimedOut(Connection::Clock::duration elapsed, const PoolOptions& options) {
+  constexpr std::chrono::milliseconds kClockStep{20};
+  return elapsed + kClockStep >= std::chrono::seconds(options.read_timeout_s);
+}
+
 // ---- leases ----
 
 Lease::~Lease() {
   if (connection_) pool_->GiveBack(std::move(connection_));
 }
 
-void Lease::FailAsReadOnly() {
+void Lease::FailAsNoMaster() {
   pool_->retired_before_ = Pool::Clock::now();
   pool_->Discard(std::move(connection_), absl::OkStatus());
 }
@@ -151,9 +154,7 @@ Pool::Fitness Pool::FitnessOf(Connection& connection) const {
   if (!idle_for_long && connection.used_at >= suspect_before_.load(std::memory_order_relaxed))
     return Fitness::kGood;
   if (connection.Alive()) return Fitness::kGood;
-  const bool timed_out =
-      Clock::now() - now + kClockStep >= std::chrono::seconds(options_.pool.read_timeout_s);
-  return timed_out ? Fitness::kHangs : Fitness::kUnfit;
+  return HasTimedOut(Clock::now() - now, options_.pool) ? Fitness::kHangs : Fitness::kUnfit;
 }
 
 absl::Status Pool::KeepIfGood(ConnectionPtr& connection) {

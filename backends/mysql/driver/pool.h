@@ -21,6 +21,10 @@ namespace kvstore::mysql {
 
 class Pool;
 
+/// Whether what took so long on a connection has waited for an answer for as long as options.read_timeout_s
+/// allows. The coarse clock, by which it is timed, may lag by a little.
+bool HasTimedOut(Connection::Clock::duration elapsed, const PoolOptions& options);
+
 /// A connection that is in use. Its destructor gives it back to the pool, which must outlive the lease.
 class Lease {
  public:
@@ -40,7 +44,7 @@ class Lease {
   /// Closes this connection, and all others of the pool as they come back, because the host has refused a
   /// write as read-only, or is offline: it is no master, or about to be none, and may end its connections at
   /// any moment. The lease must not be used any more.
-  void FailAsReadOnly();
+  void FailAsNoMaster();
 
  private:
   Pool* pool_;

@@ -19,8 +19,6 @@ namespace {
 constexpr size_t kMaxWorkers = 64;
 /// How many attempts are made while the transaction loses to others.
 constexpr int kMaxConflicts = 20;
-/// How far the coarse clock, by which attempts are timed, may lag.
-constexpr std::chrono::milliseconds kClockStep{20};
 
 /// Returns the error for a statement whose table is missing, and says why it is: the shard moves or has
 /// moved, the dataset migrates or has migrated, or the table was never made. Throws the connector's
@@ -158,7 +156,7 @@ Fleet::Verdict Fleet::ClassifyFailure(const sql::SQLException& error, Lease& lea
       lease.Fail(status);
       if (attempt == 1 && (repeat != Repeat::kIfNotCommitted || !committing))
         return {.again = true, .in_doubt = committing};
-      if (elapsed + kClockStep >= std::chrono::seconds(options_.pool.read_timeout_s)) {
+      if (HasTimedOut(elapsed, options_.pool)) {
         return {.in_doubt = committing,
                 .status = absl::DeadlineExceededError(
                     fmt::format("no answer within {} s", options_.pool.read_timeout_s))};
@@ -167,12 +165,12 @@ Fleet::Verdict Fleet::ClassifyFailure(const sql::SQLException& error, Lease& lea
     }
     case Trouble::kRefused:
       if (IsOffline(error)) {
-        lease.FailAsReadOnly();
+        lease.FailAsNoMaster();
         // The host ends its connections, whatever a write on one of them waits for.
         return {.in_doubt = committing, .status = ToStatus(error)};
       }
       if (IsReadOnly(error)) {
-        lease.FailAsReadOnly();
+        lease.FailAsNoMaster();
       } else if (committing && (lease->in_transaction() || IsCommitFailure(error))) {
         // A commit that fails midway may have got through or not.
         return {.in_doubt = true, .status = ToStatus(error)};
