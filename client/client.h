@@ -38,7 +38,7 @@ class Client : public KVStore,
 
   // The methods of KVStore.
 #define KV_METHOD(name, result, parameters) result name parameters override;
-#include "wire/operations.def"
+#include "backend_api/operations.def"
 
   /// Returns the text of the server's /metrics.
   absl::StatusOr<std::string> GetMetrics();

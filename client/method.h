@@ -40,7 +40,7 @@ struct Method;
       return stub.name(context, request, response);                                              \
     }                                                                                            \
   };
-#include "wire/operations.def"
+#include "backend_api/operations.def"
 
 template <typename Request>
 using ResponseOf = typename Method<Request>::Response;

@@ -19,7 +19,7 @@ if(KV_WITH_MYSQL)
 endif()
 install(TARGETS ${client_libraries} EXPORT KVStoreClientTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}/kvstore)
 install(TARGETS ${store_libraries} EXPORT KVStoreTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}/kvstore)
-if(KV_PROGRAMS)
+if(KV_WITH_REPORTS)
   # A third one: time series, behind a server or in a store of the application's own.
   install(TARGETS kv_reports kv_wire_reports kv_client_reports EXPORT KVStoreReportsTargets
           ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}/kvstore)
@@ -30,7 +30,7 @@ set_target_properties(kv_assembly PROPERTIES EXPORT_NAME kvstore)
 # The headers a user includes, which include nothing else of ours.
 file(GLOB headers ${PROJECT_SOURCE_DIR}/kvstore_api/*.h)
 install(FILES ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/kvstore/kvstore_api)
-if(KV_PROGRAMS)
+if(KV_WITH_REPORTS)
   # reports/reports.h, and what it includes. tests/package/reports finds one that is missing.
   set(report_headers aggregate batch chunk chunk_types compaction exact_sum hyperloglog metadata number point_block
       quantile_sketch query report_types reports rollup_types row_key rows steps writer)
@@ -42,14 +42,15 @@ endif()
 install(FILES ${PROJECT_SOURCE_DIR}/wire/kvstore/v1/kvstore.proto ${PROJECT_SOURCE_DIR}/wire/kvstore/v1/reports.proto
         ${PROJECT_SOURCE_DIR}/wire/kvstore/v1/shards.proto
         DESTINATION ${CMAKE_INSTALL_DATADIR}/kvstore/proto/kvstore/v1)
-install(FILES packaging/kvstore.service packaging/kvstore-operate.service DESTINATION lib/systemd/system)
-install(FILES packaging/kv.json DESTINATION ${CMAKE_INSTALL_DATADIR}/kvstore)
-install(FILES packaging/grafana-dashboard.json DESTINATION ${CMAKE_INSTALL_DATADIR}/kvstore)
+if(KV_PROGRAMS)
+  install(FILES packaging/kvstore.service packaging/kvstore-operate.service DESTINATION lib/systemd/system)
+  install(FILES packaging/kv.json packaging/grafana-dashboard.json DESTINATION ${CMAKE_INSTALL_DATADIR}/kvstore)
+endif()
 
 set(config_folder ${CMAKE_INSTALL_LIBDIR}/cmake/KVStore)
 install(EXPORT KVStoreClientTargets NAMESPACE KVStore:: DESTINATION ${config_folder})
 install(EXPORT KVStoreTargets NAMESPACE KVStore:: DESTINATION ${config_folder})
-if(KV_PROGRAMS)
+if(KV_WITH_REPORTS)
   install(EXPORT KVStoreReportsTargets NAMESPACE KVStore:: DESTINATION ${config_folder})
 endif()
 configure_package_config_file(cmake/KVStoreConfig.cmake.in ${PROJECT_BINARY_DIR}/KVStoreConfig.cmake

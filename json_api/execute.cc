@@ -20,7 +20,7 @@ namespace {
 const std::map<std::string, Operation>& Operations() {
   static const std::map<std::string, Operation> operations = {
 #define KV_JSON(name, op) {#op, &name},
-#include "wire/operations.def"
+#include "backend_api/operations.def"
   };
   return operations;
 }

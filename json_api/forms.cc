@@ -9,7 +9,7 @@ const std::map<std::string, JsonForm, std::less<>>& Forms() {
   static const std::map<std::string, JsonForm, std::less<>> kForms = [] {
     std::map<std::string, JsonForm, std::less<>> forms = reports::JsonForms();
 #define KV_JSON(name, op) forms.emplace(#op, name##Form());
-#include "wire/operations.def"
+#include "backend_api/operations.def"
     return forms;
   }();
   return kForms;

@@ -23,7 +23,7 @@ using Operation = Answer (*)(JsonFields& fields, KVStore& store);
 #define KV_JSON(name, op)                          \
   Answer name(JsonFields& fields, KVStore& store); \
   JsonForm name##Form();
-#include "wire/operations.def"
+#include "backend_api/operations.def"
 
 /// Returns an answer without fields if `status` is OK, else the error.
 Answer Done(const absl::Status& status);

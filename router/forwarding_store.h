@@ -13,7 +13,7 @@ class ForwardingStore : public KVStore {
 
 #define KV_METHOD_WITH(name, result, parameters, arguments) \
   result name parameters override { return store_.name arguments; }
-#include "wire/operations.def"
+#include "backend_api/operations.def"
 
  protected:
   KVStore& store_;

@@ -74,7 +74,7 @@ class Router : public KVStore {
 
   // The methods of KVStore.
 #define KV_METHOD(name, result, parameters) result name parameters override;
-#include "wire/operations.def"
+#include "backend_api/operations.def"
 
  private:
   class Cursor;

@@ -25,7 +25,7 @@ struct CallKind;
     static void TakeBack(v1::Call& call) { call.unsafe_arena_release_##field(); }           \
     static v1::name##Response& In(v1::Answer& answer) { return *answer.mutable_##field(); } \
   };
-#include "wire/operations.def"
+#include "backend_api/operations.def"
 
 template <typename Request>
 concept Streamed = requires(v1::Call& call) {

@@ -23,7 +23,7 @@ class CachedObjectStore : public ObjectStore {
 
   // The methods of ObjectStore.
 #define KV_OBJECT_METHOD(name, result, parameters) result name parameters override;
-#include "wire/operations.def"
+#include "backend_api/operations.def"
 
  private:
   void CheckLater(uint64_t id);
@@ -45,7 +45,7 @@ class CachedMappingStore : public MappingStore {
 
   // The methods of MappingStore.
 #define KV_MAPPING_METHOD(name, result, parameters) result name parameters override;
-#include "wire/operations.def"
+#include "backend_api/operations.def"
 
  private:
   void CheckLater(uint64_t from);

@@ -25,7 +25,7 @@ class RemoteRowStore : public RowStore {
 
   // The methods of RowStore.
 #define KV_ROW_METHOD(name, result, parameters) result name parameters override;
-#include "wire/operations.def"
+#include "backend_api/operations.def"
 
  private:
   /// Opens the marker of a page that the server has answered.
@@ -43,7 +43,7 @@ class RemoteObjectStore : public ObjectStore {
 
   // The methods of ObjectStore.
 #define KV_OBJECT_METHOD(name, result, parameters) result name parameters override;
-#include "wire/operations.def"
+#include "backend_api/operations.def"
 
  private:
   const std::shared_ptr<KVStore> server_;
@@ -58,7 +58,7 @@ class RemoteMappingStore : public MappingStore {
 
   // The methods of MappingStore.
 #define KV_MAPPING_METHOD(name, result, parameters) result name parameters override;
-#include "wire/operations.def"
+#include "backend_api/operations.def"
 
  private:
   const std::shared_ptr<KVStore> server_;

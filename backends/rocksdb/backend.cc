@@ -42,6 +42,7 @@ rocks::FamilyHooks Hooks() {
                 // The next compaction suggests again what fails here, on a full disk for example.
                 rocks::TrimColumn(engine, family, column).status().IgnoreError();
               },
+          .trim_changes = rocks::TrimChanges,
           .raise_ids =
               [](Engine& engine, const Family& family, uint64_t left_out) {
                 return rocks::LocalIds::RaiseFloor(engine, family.settings->incarnation, left_out);

@@ -42,7 +42,7 @@ class CallHistory {
   /// Ten seconds. Operations and datasets without calls are left out.
   struct Step {
     uint64_t begin_ms = 0;  ///< Since 1970; a multiple of kStep.
-    Series operations;      ///< By their names in wire/operations.def.
+    Series operations;      ///< By their names in backend_api/operations.def.
     Series datasets;
   };
 

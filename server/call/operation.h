@@ -12,13 +12,13 @@ enum class Right : uint8_t { kNone, kRead, kWrite, kAdmin };
 /// The names of rights in the list of callers, by their numbers.
 inline constexpr std::array<std::string_view, 4> kRightNames = {"none", "read", "write", "admin"};
 
-/// The methods of the services: those of wire/operations.def, in its order, kEndpoint, and those that the
+/// The methods of the services: those of backend_api/operations.def, in its order, kEndpoint, and those that the
 /// HTTP API alone has.
 enum class Operation : uint8_t {
 #define KV_UNARY(name, right, quick) k##name,
 #define KV_PRODUCED(name, right) k##name,
 #define KV_OTHER(name, right, handler) k##name,
-#include "wire/operations.def"
+#include "backend_api/operations.def"
   kEndpoint,  ///< Endpoints.Ask
   kListBackups,
   kVerifyBackup,
@@ -38,7 +38,7 @@ inline constexpr size_t kOperationCount = static_cast<size_t>(Operation::kVerify
 /// A read that may return more entries than this, or passes more of them first, is not quick.
 inline constexpr uint64_t kMaxQuickEntries = 1'000;
 
-/// The values of `quick` in wire/operations.def; see OperationTraits::quick.
+/// The values of `quick` in backend_api/operations.def; see OperationTraits::quick.
 inline constexpr bool kQuick = true;
 inline constexpr bool kQueued = false;
 
@@ -47,7 +47,7 @@ inline constexpr std::array<OperationTraits, kOperationCount> kOperations = {{
 #define KV_UNARY(name, right, quick) {#name, Right::right, quick},
 #define KV_PRODUCED(name, right) {#name, Right::right, kQueued},
 #define KV_OTHER(name, right, handler) {#name, Right::right, kQueued},
-#include "wire/operations.def"
+#include "backend_api/operations.def"
     {"Endpoint", Right::kAdmin, kQueued},
     {"ListBackups", Right::kAdmin, kQueued},
     {"VerifyBackup", Right::kAdmin, kQueued},
@@ -87,6 +87,6 @@ static_assert(
       }
       return true;
     }(),
-    "an operation of wire/operations.def needs a right");
+    "an operation of backend_api/operations.def needs a right");
 
 }  // namespace kvstore::server

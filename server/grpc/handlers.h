@@ -37,7 +37,7 @@ struct Unfinished {
   absl::Status Handle(KVStore& store, const v1::name##Request& request, v1::name##Response& response, \
                       Unfinished* unfinished = nullptr);
 #define KV_SPECIAL(name, right, quick)  // special_handlers.h
-#include "wire/operations.def"
+#include "backend_api/operations.def"
 
 /// Writes one batch of a stream.
 absl::Status Handle(KVStore& store, const v1::WritePointsRequest& request, v1::WritePointsResponse& response);

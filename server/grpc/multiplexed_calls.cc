@@ -107,7 +107,7 @@ void MultiplexedCalls::Dispatch(const v1::Call& call, Dispatching& dispatching) 
 #define KV_MULTIPLEXED(name, right, quick, field) \
   case v1::Call::k##name:                         \
     return Dispatch(Operation::k##name, call, call.field(), dispatching);
-#include "wire/operations.def"
+#include "backend_api/operations.def"
     case v1::Call::CALL_NOT_SET:
       break;
   }

@@ -70,7 +70,7 @@ Service::Service(Core& core) : core_(core) {
   Add<ProducedStream<v1::name##Request, v1::name##Response>>(Operation::k##name, \
                                                              ServiceOf(Operation::k##name));
 #define KV_OTHER(name, right, handler) Add<handler>(Operation::k##name, ServiceOf(Operation::k##name));
-#include "wire/operations.def"
+#include "backend_api/operations.def"
   Add<UnaryReactor<v1::EndpointRequest, v1::EndpointResponse>>(Operation::kEndpoint, "kvstore.v1.Endpoints",
                                                                "Ask");
 }

@@ -18,7 +18,7 @@ const JsonOperations& AllJsonOperations() {
     };
 #define KV_JSON(name, op) add(#op, Operation::k##name);
 #define KV_JSON_REPORT(name, op) add(#op, Operation::k##name);
-#include "wire/operations.def"
+#include "backend_api/operations.def"
     for (JsonOperation& operation : ServerOperations()) {
       std::string name = operation.name;
       all[std::move(name)] = std::move(operation);

@@ -51,7 +51,7 @@ struct JsonOperation {
 using JsonOperations = std::map<std::string, JsonOperation, std::less<>>;
 
 /// Returns all operations in JSON. One that is not here cannot be asked for, and each has the right of its
-/// line in wire/operations.def.
+/// line in backend_api/operations.def.
 const JsonOperations& AllJsonOperations();
 
 /// Returns the error for a name that no operation has, with those that somebody may have meant by it.

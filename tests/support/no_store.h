@@ -14,7 +14,7 @@ class NoStore : public KVStore {
  public:
 #define KV_METHOD(name, result, parameters) \
   result name parameters override { return absl::UnimplementedError("the fake has no method " #name); }
-#include "wire/operations.def"
+#include "backend_api/operations.def"
 };
 
 /// The same for a backend's store of mappings.
@@ -22,7 +22,7 @@ class NoMappings : public MappingStore {
  public:
 #define KV_MAPPING_METHOD(name, result, parameters) \
   result name parameters override { return absl::UnimplementedError("the fake has no method " #name); }
-#include "wire/operations.def"
+#include "backend_api/operations.def"
 };
 
 #pragma GCC diagnostic pop

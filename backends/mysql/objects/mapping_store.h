@@ -18,7 +18,7 @@ class MySqlMappingStore : public MappingStore {
 
   // The methods of MappingStore.
 #define KV_MAPPING_METHOD(name, result, parameters) result name parameters override;
-#include "wire/operations.def"
+#include "backend_api/operations.def"
 
  private:
   /// Runs `work(connection, table)` on the shard of `from`. INVALID_ARGUMENT if that is not open.

@@ -23,7 +23,7 @@ class MySqlObjectStore : public ObjectStore {
 
   // The methods of ObjectStore.
 #define KV_OBJECT_METHOD(name, result, parameters) result name parameters override;
-#include "wire/operations.def"
+#include "backend_api/operations.def"
 
  private:
   /// Creates an object on a shard; with a request_id, returns the one that was created there with it before.

@@ -22,7 +22,7 @@ class MySqlRowStore : public RowStore {
 
   // The methods of RowStore.
 #define KV_ROW_METHOD(name, result, parameters) result name parameters override;
-#include "wire/operations.def"
+#include "backend_api/operations.def"
 
  private:
   uint32_t ShardOf(std::string_view row) const;

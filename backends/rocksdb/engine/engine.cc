@@ -51,10 +51,15 @@ absl::StatusOr<rocksdb::ColumnFamilyHandle*> Engine::OpenAuxiliaryFamily(const s
     if (const auto left = unknown_families_.find(name); left != unknown_families_.end()) {
       rocksdb::ColumnFamilyHandle* const handle = left->second;
       unknown_families_.erase(left);
+      auxiliary_.insert(handle);
       return handle;
     }
   }
-  return CreateHandle(rocksdb::ColumnFamilyOptions(), name);
+  const auto created = CreateHandle(rocksdb::ColumnFamilyOptions(), name);
+  if (!created.ok()) return created.status();
+  const MutexLock lock(families_mutex_);
+  auxiliary_.insert(*created);
+  return *created;
 }
 
 absl::StatusOr<rocksdb::ColumnFamilyHandle*> Engine::CreateHandle(const rocksdb::ColumnFamilyOptions& options,
@@ -73,12 +78,16 @@ absl::Status Engine::DropAuxiliaryFamily(const std::string& name, rocksdb::Colum
   if (!unknown.ok()) return unknown.status();
   if (*unknown || open == nullptr) return absl::OkStatus();
   const auto dropped = DropHandle(open);
-  return dropped.ok() ? absl::OkStatus() : ToStatus(dropped, "drop column family " + name);
+  if (!dropped.ok()) return ToStatus(dropped, "drop column family " + name);
+  const MutexLock lock(families_mutex_);
+  auxiliary_.erase(open);
+  return absl::OkStatus();
 }
 
 void Engine::CloseAuxiliaryFamily(rocksdb::ColumnFamilyHandle* handle) {
   {
     const MutexLock lock(families_mutex_);
+    auxiliary_.erase(handle);
     if (family_names_.contains(handle->GetID())) {
       unknown_families_[handle->GetName()] = handle;
       return;

@@ -63,6 +63,8 @@ struct FamilyHooks {
   std::function<absl::Status(Engine& engine, Family& family)> opened;
   /// Removes surplus versions of a column, given as enc(row) enc(column). Called by the trimmer's thread.
   std::function<void(Engine& engine, const Family& family, const std::string& column)> trim;
+  /// Trims the log of a dataset's changes, if there is one. Called by the trimmer's thread.
+  std::function<void(const Family& family)> trim_changes;
   /// Called with each family while the engine opens, after a repair has left out `left_out` bytes of the
   /// logs: makes sure that IDs which may have been assigned there are not assigned again.
   std::function<absl::Status(Engine& engine, const Family& family, uint64_t left_out)> raise_ids;
@@ -216,6 +218,8 @@ class Engine {
   std::map<std::string, std::shared_ptr<Family>> families_ ABSL_GUARDED_BY(families_mutex_);
   /// The names of all families, by their IDs.
   std::map<uint32_t, std::string> family_names_ ABSL_GUARDED_BY(families_mutex_);
+  /// The auxiliary families that are open, and were not dropped.
+  std::set<rocksdb::ColumnFamilyHandle*> auxiliary_ ABSL_GUARDED_BY(families_mutex_);
   /// Families that no dataset of the catalog has, and the default one.
   std::map<std::string, rocksdb::ColumnFamilyHandle*> unknown_families_ ABSL_GUARDED_BY(families_mutex_);
 };

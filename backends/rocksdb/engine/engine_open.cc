@@ -9,12 +9,10 @@
 
 #include <algorithm>
 #include <set>
-#include <shared_mutex>
 #include <utility>
 #include <vector>
 
 #include "backend_api/unit_key.h"
-#include "backends/rocksdb/engine/change_log.h"
 #include "backends/rocksdb/engine/damage.h"
 #include "backends/rocksdb/engine/engine.h"
 #include "backends/rocksdb/engine/file_system.h"
@@ -102,15 +100,6 @@ class ResumedByWrites : public rocksdb::EventListener {
  private:
   std::atomic<bool>& stopped_;
 };
-
-/// Trims the log of a dataset's changes, if there is one.
-void TrimChangeLog(const Family& family) {
-  // The log is not dropped meanwhile.
-  const std::shared_lock lock(family.gate.mutex);
-  if (!family.gate.CheckRead().ok()) return;
-  // What cannot be trimmed now, on a full disk for example, is trimmed later.
-  if (const auto log = family.gate.open_change_log()) log->Trim().IgnoreError();
-}
 
 /// The size of a file in bytes; 0 if there is none.
 uint64_t SizeOf(const std::filesystem::path& file) {
@@ -225,7 +214,7 @@ absl::StatusOr<std::shared_ptr<Engine>> Engine::Open(DataDir dir, std::span<cons
     // Of a dataset that was dropped there is nothing to trim, and another one may have its name by now.
     if (!family || family->settings != settings) return;
     if (column == Trimmer::kChangeLog) {
-      TrimChangeLog(*family);
+      self->hooks_.trim_changes(*family);
     } else {
       self->hooks_.trim(*self, *family, column);
     }
@@ -373,10 +362,8 @@ void Engine::FlushAll(bool wait) {
     // Only opening and closing call this, when nobody drops a family, so the handles stay valid without the
     // lock.
     const MutexLock lock(families_mutex_);
-    for (const auto& [name, family] : families_) {
-      handles.push_back(family->handle);
-      if (const auto changes = family->gate.open_change_log()) handles.push_back(changes->handle());
-    }
+    for (const auto& [name, family] : families_) handles.push_back(family->handle);
+    handles.insert(handles.end(), auxiliary_.begin(), auxiliary_.end());
     for (const auto& [name, handle] : unknown_families_) {
       if (name != rocksdb::kDefaultColumnFamilyName) handles.push_back(handle);
     }

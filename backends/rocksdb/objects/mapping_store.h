@@ -20,7 +20,7 @@ class RocksMappingStore : public MappingStore {
 
   // The methods of MappingStore.
 #define KV_MAPPING_METHOD(name, result, parameters) result name parameters override;
-#include "wire/operations.def"
+#include "backend_api/operations.def"
 
   // ---- keys ----
 

@@ -38,7 +38,7 @@ class RocksObjectStore : public ObjectStore {
 
   // The methods of ObjectStore.
 #define KV_OBJECT_METHOD(name, result, parameters) result name parameters override;
-#include "wire/operations.def"
+#include "backend_api/operations.def"
 
   /// Removes the counters and the remembered requests of a dataset that is dropped.
   static absl::Status DropState(Engine& engine, uint64_t incarnation);

@@ -19,7 +19,7 @@ class RocksRowStore : public RowStore {
 
   // The methods of RowStore.
 #define KV_ROW_METHOD(name, result, parameters) result name parameters override;
-#include "wire/operations.def"
+#include "backend_api/operations.def"
 
  private:
   /// Reads the page that begins behind a position, or the first one.

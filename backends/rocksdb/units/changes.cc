@@ -154,6 +154,14 @@ absl::Status ApplyChangeLog(Engine& engine, Family& family) {
   return absl::OkStatus();
 }
 
+void TrimChanges(const Family& family) {
+  // The log is not dropped while this lock is held.
+  const std::shared_lock lock(family.gate.mutex);
+  if (!family.gate.CheckRead().ok()) return;
+  // A log that cannot be trimmed now, on a full disk for example, is trimmed later.
+  if (const auto log = family.gate.open_change_log()) log->Trim().IgnoreError();
+}
+
 absl::StatusOr<std::string> StartChanges(const Family& family, ChangesFrom from) {
   const auto log = OpenLog(family);
   if (!log.ok()) return log.status();

@@ -15,6 +15,9 @@ namespace kvstore::rocks {
 /// engine that is open to be read only.
 absl::Status ApplyChangeLog(Engine& engine, Family& family);
 
+/// Trims the log of the family's changes, if there is one (FamilyHooks::trim_changes).
+void TrimChanges(const Family& family);
+
 /// As Backend::StartChanges and Backend::ReadChanges.
 absl::StatusOr<std::string> StartChanges(const Family& family, ChangesFrom from);
 absl::StatusOr<UnitChanges> ReadChanges(Engine& engine, const Family& family, Shape shape,
