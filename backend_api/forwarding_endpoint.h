@@ -1,6 +1,5 @@
 #pragma once
 
-#include <map>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -51,8 +50,8 @@ class ForwardingEndpoint : public MigrationEndpoint {
   absl::Status RaiseTimestamp(uint64_t epoch, uint64_t timestamp) override {
     return inner->RaiseTimestamp(epoch, timestamp);
   }
-  absl::StatusOr<std::map<uint32_t, uint64_t>> NextLocalIds() override { return inner->NextLocalIds(); }
-  absl::Status RaiseLocalIds(uint64_t epoch, const std::map<uint32_t, uint64_t>& next) override {
+  absl::StatusOr<LocalIdFloors> NextLocalIds() override { return inner->NextLocalIds(); }
+  absl::Status RaiseLocalIds(uint64_t epoch, const LocalIdFloors& next) override {
     return inner->RaiseLocalIds(epoch, next);
   }
 

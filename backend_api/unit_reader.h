@@ -3,7 +3,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "backend_api/local_id_floors.h"
 #include "backend_api/unit.h"
 
 /// How a whole dataset is read, as units: to copy it, to compare it, to export it, to back it up.
@@ -108,8 +108,8 @@ class UnitReader : public UnitView {
 
   /// Returns the highest timestamp (ms) that was assigned to a row; 0 for other shapes.
   [[nodiscard]] virtual absl::StatusOr<uint64_t> LastTimestamp() = 0;
-  /// Objects: returns the next local ID of each shard that has any. Empty for other shapes.
-  [[nodiscard]] virtual absl::StatusOr<std::map<uint32_t, uint64_t>> NextLocalIds() = 0;
+  /// Returns the lowest local IDs that may be assigned next; a default one for other shapes than objects.
+  [[nodiscard]] virtual absl::StatusOr<LocalIdFloors> NextLocalIds() = 0;
 };
 
 }  // namespace kvstore

@@ -1,10 +1,10 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <span>
 
 #include "absl/status/status.h"
+#include "backend_api/local_id_floors.h"
 #include "backend_api/unit.h"
 
 namespace kvstore {
@@ -28,10 +28,9 @@ class UnitWriter {
 
   /// Makes all timestamps that are assigned from now on higher than this one.
   [[nodiscard]] virtual absl::Status RaiseTimestamp(uint64_t epoch, uint64_t timestamp) = 0;
-  /// Makes all local IDs that are assigned from now on at least these, by shard. INVALID_ARGUMENT if a shard
-  /// is not open here.
-  [[nodiscard]] virtual absl::Status RaiseLocalIds(uint64_t epoch,
-                                                   const std::map<uint32_t, uint64_t>& next) = 0;
+  /// Makes all local IDs that are assigned from now on at least these. INVALID_ARGUMENT if a shard of
+  /// `next.shards` is not open here; of the others those are raised that are.
+  [[nodiscard]] virtual absl::Status RaiseLocalIds(uint64_t epoch, const LocalIdFloors& next) = 0;
 };
 
 }  // namespace kvstore

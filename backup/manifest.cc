@@ -82,13 +82,15 @@ void CheckPaths(JsonFields& fields, const std::vector<BackedUpFile>& files) {
 
 Json ToJson(const DatasetPart& dataset) {
   Json next = Json::object();
-  for (const auto& [shard, local_id] : dataset.next_local_ids) next[std::to_string(shard)] = local_id;
-  return {{"settings", DatasetToJson(dataset.spec)},
-          {"incarnation", std::to_string(dataset.spec.incarnation)},
-          {"as_of_ms", dataset.as_of_ms},
-          {"units", dataset.units},
-          {"timestamp", dataset.timestamp},
-          {"next_local_ids", std::move(next)}};
+  for (const auto& [shard, local_id] : dataset.next_local_ids.shards) next[std::to_string(shard)] = local_id;
+  Json json{{"settings", DatasetToJson(dataset.spec)},
+            {"incarnation", std::to_string(dataset.spec.incarnation)},
+            {"as_of_ms", dataset.as_of_ms},
+            {"units", dataset.units},
+            {"timestamp", dataset.timestamp},
+            {"next_local_ids", std::move(next)}};
+  if (dataset.next_local_ids.others > 1) json["next_local_id_of_others"] = dataset.next_local_ids.others;
+  return json;
 }
 
 /// The required object of that name; an empty one after a mistake.
@@ -113,9 +115,12 @@ DatasetPart ReadDataset(JsonFields& fields) {
   for (const auto& [shard, local_id] : ReadObject(fields, "next_local_ids").items()) {
     const auto number = UintFromJson(Json(shard));
     if (!number || *number > ObjectId::kMaxShard) continue;  // next.Finish tells
-    dataset.next_local_ids[static_cast<uint32_t>(*number)] = next.Uint(shard, 0, ObjectId::kMaxLocal + 1);
+    dataset.next_local_ids.shards[static_cast<uint32_t>(*number)] =
+        next.Uint(shard, 0, ObjectId::kMaxLocal + 1);
   }
   fields.Fail(next.Finish());
+  dataset.next_local_ids.others =
+      fields.OptionalUint("next_local_id_of_others", 1, ObjectId::kMaxLocal + 1).value_or(1);
   if (readable.ok()) {
     if (auto status = Validate(dataset.spec); !status.ok())
       fields.Fail("settings", std::string(status.message()));

@@ -1,13 +1,13 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "backend_api/local_id_floors.h"
 #include "kvstore_api/dataset.h"
 
 namespace kvstore::backup {
@@ -26,11 +26,11 @@ struct BackedUpFile {
 
 /// What a backup of one dataset in units has beside its files, each of which holds units (units_file.h).
 struct DatasetPart {
-  DatasetSpec spec;        ///< The dataset as it was: its name, backend and settings.
-  uint64_t as_of_ms = 0;   ///< Cells that had expired by then are not in the backup.
-  uint64_t units = 0;      ///< How many there are.
-  uint64_t timestamp = 0;  ///< No row had a higher one that the store assigned; 0 for other shapes.
-  std::map<uint32_t, uint64_t> next_local_ids;  ///< Objects: by shard (UnitReader::NextLocalIds).
+  DatasetSpec spec;              ///< The dataset as it was: its name, backend and settings.
+  uint64_t as_of_ms = 0;         ///< Cells that had expired by then are not in the backup.
+  uint64_t units = 0;            ///< How many there are.
+  uint64_t timestamp = 0;        ///< No row had a higher one that the store assigned; 0 for other shapes.
+  LocalIdFloors next_local_ids;  ///< Objects: UnitReader::NextLocalIds.
 
   bool operator==(const DatasetPart&) const = default;
 };

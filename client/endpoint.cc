@@ -1,5 +1,6 @@
 #include "client/endpoint.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "wire/endpoint.h"
@@ -214,17 +215,19 @@ absl::Status RemoteEndpoint::RaiseTimestamp(uint64_t epoch, uint64_t timestamp) 
   return Change(request);
 }
 
-absl::StatusOr<std::map<uint32_t, uint64_t>> RemoteEndpoint::NextLocalIds() {
+absl::StatusOr<LocalIdFloors> RemoteEndpoint::NextLocalIds() {
   Request request = NewRequest();
   request.mutable_next_local_ids();
   Response response;
   if (auto status = Query(request, response); !status.ok()) return status;
-  return std::map<uint32_t, uint64_t>(response.next_local_ids().begin(), response.next_local_ids().end());
+  return LocalIdFloors{.shards = {response.next_local_ids().begin(), response.next_local_ids().end()},
+                       .others = std::max<uint64_t>(response.next_local_id_of_others(), 1)};
 }
 
-absl::Status RemoteEndpoint::RaiseLocalIds(uint64_t epoch, const std::map<uint32_t, uint64_t>& next) {
+absl::Status RemoteEndpoint::RaiseLocalIds(uint64_t epoch, const LocalIdFloors& next) {
   Request request = NewRequest(epoch);
-  request.mutable_raise_local_ids()->mutable_next()->insert(next.begin(), next.end());
+  request.mutable_raise_local_ids()->mutable_next()->insert(next.shards.begin(), next.shards.end());
+  if (next.others > 1) request.mutable_raise_local_ids()->set_others(next.others);
   return Change(request);
 }
 

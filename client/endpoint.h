@@ -1,6 +1,5 @@
 #pragma once
 
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -35,8 +34,8 @@ class RemoteEndpoint : public MigrationEndpoint {
   absl::Status Replace(uint64_t epoch, std::span<const Unit> units, bool fresh) override;
   absl::StatusOr<uint64_t> LastTimestamp() override;
   absl::Status RaiseTimestamp(uint64_t epoch, uint64_t timestamp) override;
-  absl::StatusOr<std::map<uint32_t, uint64_t>> NextLocalIds() override;
-  absl::Status RaiseLocalIds(uint64_t epoch, const std::map<uint32_t, uint64_t>& next) override;
+  absl::StatusOr<LocalIdFloors> NextLocalIds() override;
+  absl::Status RaiseLocalIds(uint64_t epoch, const LocalIdFloors& next) override;
 
  private:
   v1::EndpointRequest NewRequest(uint64_t epoch = 0) const;

@@ -26,8 +26,9 @@ struct CallLimits {
 ///   auto row = store->GetRow("events", "user:7", {});   // DEADLINE_EXCEEDED if it takes longer
 ///
 /// A scope inside another one can only narrow its limits. A call that exceeds them ends at the next check:
-/// between two rows or statements, or, waiting for a server, within 50 ms. A write that ends so may or may
-/// not have happened. The limits also apply over the network: the server is told how much time is left.
+/// between two rows or statements, or, waiting for a server, within 50 ms. A write that ends so has changed
+/// nothing, unless IsInDoubt (in_doubt.h) says otherwise. The limits also apply over the network: the server
+/// is told how much time is left.
 class CallScope {
  public:
   explicit CallScope(CallLimits::Clock::duration timeout);

@@ -149,7 +149,7 @@ absl::Status Migration::Arm() {
   Reached("cutover.armed");
   auto ids = truth().NextLocalIds();
   if (!ids.ok()) return BackOut(ids.status());
-  for (auto& [shard, next] : *ids) next += kLocalIdMargin;
+  for (auto& [shard, next] : ids->shards) next += kLocalIdMargin;
   if (auto status = copy().RaiseLocalIds(epoch_, *ids); !status.ok()) return BackOut(status);
   const auto give_up = Clock::now() + kShortLog;
   for (;;) {

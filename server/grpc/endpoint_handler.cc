@@ -156,8 +156,10 @@ absl::Status ReadLastTimestamp(UnitReader& reader, v1::EndpointResponse& respons
 
 absl::Status ReadNextLocalIds(UnitReader& reader, v1::EndpointResponse& response) {
   const auto next = reader.NextLocalIds();
-  if (next.ok()) response.mutable_next_local_ids()->insert(next->begin(), next->end());
-  return next.status();
+  if (!next.ok()) return next.status();
+  response.mutable_next_local_ids()->insert(next->shards.begin(), next->shards.end());
+  if (next->others > 1) response.set_next_local_id_of_others(next->others);
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -209,8 +211,9 @@ absl::Status HandleAny(Core& core, const Principal*, const v1::EndpointRequest& 
     case Ask::kNextLocalIds:
       return ReadNextLocalIds(endpoint, response);
     case Ask::kRaiseLocalIds: {
-      const auto& next = request.raise_local_ids().next();
-      return endpoint.RaiseLocalIds(epoch, {next.begin(), next.end()});
+      const auto& next = request.raise_local_ids();
+      return endpoint.RaiseLocalIds(epoch, {.shards = {next.next().begin(), next.next().end()},
+                                            .others = std::max<uint64_t>(next.others(), 1)});
     }
     case Ask::ASK_NOT_SET:
       break;

@@ -200,7 +200,7 @@ TEST_P(MigrationSuite, ATargetOfObjectsGivesNoIdTwice) {
   const Unit unit{ObjectUnitKey(ObjectId::Make(3, 7, 41)->value()), {{5, R"({"a":1})"}}};
   const Unit inactive{ObjectUnitKey(ObjectId::Make(3, 7, 42)->value()), {{6, R"({"active":false})"}}};
   ASSERT_OK(endpoint->Replace(endpoint.epoch, std::vector<Unit>{unit, inactive}, false));
-  ASSERT_OK(endpoint->RaiseLocalIds(endpoint.epoch, {{3, 1000}, {4, 1}}));
+  ASSERT_OK(endpoint->RaiseLocalIds(endpoint.epoch, {.shards = {{3, 1000}, {4, 1}}, .others = 500}));
   ASSERT_OK(endpoint.TransitionTo(State::kServing, true));
   {
     const auto objects = *backend().OpenObjects(target);
@@ -208,6 +208,9 @@ TEST_P(MigrationSuite, ATargetOfObjectsGivesNoIdTwice) {
     EXPECT_FALSE(objects->Get(ReadBigEndian<uint64_t>(inactive.key), {}).ok());
     ASSERT_OK_AND_ASSIGN(const uint64_t id, objects->Create("{}", {.shard = 3}));
     EXPECT_GE(ObjectId::FromValue(id)->local(), 1000u);
+    // A shard that had no object that the other side knows of.
+    ASSERT_OK_AND_ASSIGN(const uint64_t other, objects->Create("{}", {.shard = 5}));
+    EXPECT_GE(ObjectId::FromValue(other)->local(), 500u);
   }
   ASSERT_OK(endpoint.TransitionTo(State::kServing, false));
   ASSERT_OK(backend().DropDataset(target));

@@ -157,7 +157,7 @@ Manifest ExampleOfDataset() {
                                  .as_of_ms = 1500,
                                  .units = 7,
                                  .timestamp = 0,
-                                 .next_local_ids = {{0, 8}, {65'535, 2}}}};
+                                 .next_local_ids = {.shards = {{0, 8}, {65'535, 2}}}}};
 }
 
 // Never changes, as the one above.
@@ -176,6 +176,15 @@ TEST(BackupManifest, TheFormOfADatasetsIsPinned) {
   EXPECT_EQ(EncodeManifest(ExampleOfDataset()), WithChecksum(line));
   ASSERT_OK_AND_ASSIGN(const Manifest read, DecodeManifest(WithChecksum(line), kId));
   EXPECT_EQ(read, ExampleOfDataset());
+}
+
+TEST(BackupManifest, TheFloorOfIdsThatARepairHasSetIsKept) {
+  Manifest manifest = ExampleOfDataset();
+  manifest.dataset->next_local_ids.others = 900;
+  const std::string line = EncodeManifest(manifest);
+  EXPECT_THAT(line, ::testing::HasSubstr(R"("next_local_id_of_others":900,)"));
+  ASSERT_OK_AND_ASSIGN(const Manifest read, DecodeManifest(line, kId));
+  EXPECT_EQ(read, manifest);
 }
 
 TEST(BackupManifest, WhatIsWrongWithADatasetIsTold) {

@@ -118,8 +118,9 @@ void TcpProxy::Forward(int client) {
   if (::connect(server, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0 && !cut_) {
     std::array<pollfd, 2> ready{{{client, POLLIN, 0}, {server, POLLIN, 0}}};
     Trap sprung;
+    const uint64_t forgotten = forgotten_;
     while (::poll(ready.data(), ready.size(), -1) > 0) {
-      while (stalled_ && !cut_ && !stopping_) ::usleep(1000);
+      while ((stalled_ || forgotten != forgotten_) && !cut_ && !stopping_) ::usleep(1000);
       if (ready[0].revents != 0 && !Pass(client, server, /*to_server=*/true, sprung)) break;
       if (ready[1].revents != 0 && !Pass(server, client, /*to_server=*/false, sprung)) break;
     }

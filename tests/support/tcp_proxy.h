@@ -22,6 +22,7 @@ class TcpProxy {
   TcpProxy(const TcpProxy&) = delete;
   TcpProxy& operator=(const TcpProxy&) = delete;
 
+  uint16_t port() const { return port_; }
   /// "127.0.0.1:PORT"
   std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
 
@@ -32,6 +33,9 @@ class TcpProxy {
   /// From now on connections, new ones too, stay open but transfer nothing, until Flow.
   void Stall() { stalled_ = true; }
   void Flow() { stalled_ = false; }
+  /// Makes the connections that are open transfer nothing any more, as a firewall that has forgotten them;
+  /// new ones are forwarded.
+  void Forget() { ++forgotten_; }
   /// Delays each piece of data by so many milliseconds.
   void Delay(uint32_t ms) { delay_ms_ = ms; }
   /// Waits for the next time that a client sends something that contains `text`, forwards it, and closes the
@@ -73,6 +77,7 @@ class TcpProxy {
   std::atomic<bool> cut_{false};
   std::atomic<bool> stopping_{false};
   std::atomic<bool> stalled_{false};
+  std::atomic<uint64_t> forgotten_{0};  // how often connections were forgotten
   std::atomic<uint32_t> delay_ms_{0};
   mutable Mutex mutex_;
   std::string trap_text_ ABSL_GUARDED_BY(mutex_);

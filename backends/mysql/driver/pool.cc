@@ -48,6 +48,8 @@ Lease::~Lease() {
 }
 
 void Lease::FailAsNoMaster() {
+  // The host has answered: this call may be the one that tries it while others leave it alone.
+  pool_->breaker_.Succeeded();
   pool_->retired_before_ = Pool::Clock::now();
   pool_->Discard(std::move(connection_), absl::OkStatus());
 }
@@ -175,7 +177,9 @@ absl::Status Pool::KeepIfGood(ConnectionPtr& connection) {
   const absl::Status hangs = absl::UnavailableError(fmt::format(
       "no answer within {} s to the test of a connection that was idle", options_.pool.read_timeout_s));
   Discard(std::move(connection), hangs);
-  return AsTold(hangs);
+  if (breaker_.open()) return AsTold(hangs);
+  // The host itself may be well: a firewall can have forgotten the connection. A new one shows it.
+  return CheckCall();
 }
 
 absl::Status Pool::AsTold(const absl::Status& failure) const {

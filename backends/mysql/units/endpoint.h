@@ -44,8 +44,8 @@ class MySqlEndpoint : public MigrationEndpoint {
   absl::Status Replace(uint64_t epoch, std::span<const Unit> units, bool fresh) override;
   absl::StatusOr<uint64_t> LastTimestamp() override { return units_.LastTimestamp(); }
   absl::Status RaiseTimestamp(uint64_t epoch, uint64_t timestamp) override;
-  absl::StatusOr<std::map<uint32_t, uint64_t>> NextLocalIds() override { return units_.NextLocalIds(); }
-  absl::Status RaiseLocalIds(uint64_t epoch, const std::map<uint32_t, uint64_t>& next) override;
+  absl::StatusOr<LocalIdFloors> NextLocalIds() override { return units_.NextLocalIds(); }
+  absl::Status RaiseLocalIds(uint64_t epoch, const LocalIdFloors& next) override;
 
  private:
   Space space() const { return kind_space_; }

@@ -123,32 +123,40 @@ absl::Status MySqlEndpoint::RaiseTimestamp(uint64_t, uint64_t timestamp) {
   });
 }
 
-absl::Status MySqlEndpoint::RaiseLocalIds(uint64_t epoch, const std::map<uint32_t, uint64_t>& next) {
+absl::Status MySqlEndpoint::RaiseLocalIds(uint64_t epoch, const LocalIdFloors& next) {
+  if (kind_.shape != Shape::kObjects) return absl::OkStatus();
   const auto current = NextLocalIds();
   if (!current.ok()) return current.status();
-  for (const auto& [shard, least] : next) {
-    if (fleet_->map(space()).Find(shard) == nullptr) {
+  const ShardMap& map = fleet_->map(space());
+  std::map<uint32_t, uint64_t> wanted = next.shards;
+  for (const auto& [shard, least] : next.shards) {
+    if (map.Find(shard) == nullptr) {
       return absl::InvalidArgumentError(
           fmt::format("shard {} has objects, and is not open here", DatabaseName(space(), shard)));
     }
-    if (const auto found = current->find(shard); found != current->end() && found->second >= least) continue;
-    if (least <= 1) continue;
-    const uint64_t value = least;
-    absl::Status status =
-        OnTable(shard, Repeat::kAlways, [&](Connection& connection, const Table& table) -> absl::Status {
-          const MigrationLock lock(connection, spec_, table.shard);
-          if (!lock.held()) return MigrationLockedError(spec_);
-          if (ReadShardMigration(connection, spec_, table.shard).epoch != epoch) {
-            return absl::AbortedError("another worker of the migration has taken over");
-          }
-          // If the table is missing, this prepared statement lets Fleet::Run say why; Run knows no table.
-          connection.Prepare(Sql::kObjectsFrom, table).Bind(ObjectId::kMaxLocal).Bind(uint64_t{1}).Query();
-          connection.Run(fmt::format("ALTER TABLE {} AUTO_INCREMENT = {}", table.QualifiedName(), value));
-          return absl::OkStatus();
-        });
-    if (!status.ok()) return status;
   }
-  return absl::OkStatus();
+  if (next.others > 1) {
+    for (const uint32_t shard : Shards()) wanted.try_emplace(shard, next.others);
+  }
+  std::vector<uint32_t> lower;
+  for (const auto& [shard, least] : wanted) {
+    const auto found = current->shards.find(shard);
+    if (least > (found == current->shards.end() ? 1 : found->second)) lower.push_back(shard);
+  }
+  return InLanes(map, lower, [&](uint32_t shard) {
+    return OnTable(shard, Repeat::kAlways, [&](Connection& connection, const Table& table) -> absl::Status {
+      const MigrationLock lock(connection, spec_, table.shard);
+      if (!lock.held()) return MigrationLockedError(spec_);
+      if (ReadShardMigration(connection, spec_, table.shard).epoch != epoch) {
+        return absl::AbortedError("another worker of the migration has taken over");
+      }
+      // If the table is missing, this prepared statement lets Fleet::Run say why; Run knows no table.
+      connection.Prepare(Sql::kObjectsFrom, table).Bind(ObjectId::kMaxLocal).Bind(uint64_t{1}).Query();
+      connection.Run(
+          fmt::format("ALTER TABLE {} AUTO_INCREMENT = {}", table.QualifiedName(), wanted.at(shard)));
+      return absl::OkStatus();
+    });
+  });
 }
 
 }  // namespace kvstore::mysql

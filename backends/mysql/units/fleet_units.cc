@@ -109,8 +109,8 @@ absl::StatusOr<uint64_t> FleetUnits::LastTimestamp() const {
   return last;
 }
 
-absl::StatusOr<std::map<uint32_t, uint64_t>> FleetUnits::NextLocalIds() const {
-  std::map<uint32_t, uint64_t> next;
+absl::StatusOr<LocalIdFloors> FleetUnits::NextLocalIds() const {
+  LocalIdFloors next;
   if (kind_.shape != Shape::kObjects) return next;
   Mutex mutex;  // guards next
   absl::Status status = InLanes(fleet_->map(space()), access_.shards(), [&](uint32_t shard) {
@@ -127,7 +127,7 @@ absl::StatusOr<std::map<uint32_t, uint64_t>> FleetUnits::NextLocalIds() const {
                       DatabaseName(space(), shard), table.family->name));
       if (counter.Next() && !counter.IsNull(1)) local = std::max(local, counter.Uint(1));
       const MutexLock lock(mutex);
-      if (local > 1) next[shard] = local;
+      if (local > 1) next.shards[shard] = local;
       return absl::OkStatus();
     });
   });

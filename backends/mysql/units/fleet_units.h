@@ -42,7 +42,7 @@ class FleetUnits {
   absl::StatusOr<std::vector<Unit>> Read(std::span<const std::string> keys, uint64_t as_of) const;
   absl::StatusOr<std::unique_ptr<UnitScan>> Scan(const UnitRange& range, uint64_t as_of) const;
   absl::StatusOr<uint64_t> LastTimestamp() const;
-  absl::StatusOr<std::map<uint32_t, uint64_t>> NextLocalIds() const;
+  absl::StatusOr<LocalIdFloors> NextLocalIds() const;
 
   /// Returns the places of the units of each shard. `key` returns the key at a place.
   absl::StatusOr<std::map<uint32_t, std::vector<size_t>>> ByShard(

@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -28,7 +27,7 @@ class MySqlUnitReader : public UnitReader {
   }
   absl::StatusOr<std::unique_ptr<UnitSnapshot>> Snapshot(std::chrono::seconds max_age) override;
   absl::StatusOr<uint64_t> LastTimestamp() override { return units_.LastTimestamp(); }
-  absl::StatusOr<std::map<uint32_t, uint64_t>> NextLocalIds() override { return units_.NextLocalIds(); }
+  absl::StatusOr<LocalIdFloors> NextLocalIds() override { return units_.NextLocalIds(); }
 
  private:
   absl::Status ReadShard(uint32_t shard, const ReadTable& work) const;

@@ -54,9 +54,12 @@ absl::Status LocalIds::RaiseFloor(Engine& engine, uint64_t incarnation, uint64_t
   uint64_t least = *floor;
   for (const auto& [shard, next] : *counters) least = std::max(least, next);
   // A create takes at least a byte of a log, and counters are ahead by a reservation.
-  least = std::min(least + left_out + kReservation, ObjectId::kMaxLocal + 1);
+  return StoreFloor(engine, incarnation, std::min(least + left_out + kReservation, ObjectId::kMaxLocal + 1));
+}
+
+absl::Status LocalIds::StoreFloor(Engine& engine, uint64_t incarnation, uint64_t floor) {
   rocksdb::WriteBatch batch;
-  if (const auto status = batch.Put(engine.meta(), FloorKey(incarnation), Encode(least)); !status.ok()) {
+  if (const auto status = batch.Put(engine.meta(), FloorKey(incarnation), Encode(floor)); !status.ok()) {
     return ToStatus(status, "raise the counters of IDs");
   }
   return engine.Write(batch, /*sync=*/true);
@@ -78,20 +81,14 @@ absl::StatusOr<std::map<uint32_t, uint64_t>> LocalIds::Stored(Engine& engine, ui
   return next;
 }
 
-absl::StatusOr<std::map<uint32_t, uint64_t>> LocalIds::NextOfShards(Engine& engine, uint64_t incarnation) {
-  auto next = Stored(engine, incarnation);
-  if (!next.ok()) return next;
+absl::StatusOr<LocalIdFloors> LocalIds::Floors(Engine& engine, uint64_t incarnation) {
+  auto stored = Stored(engine, incarnation);
+  if (!stored.ok()) return stored.status();
   const auto floor = ReadCounter(engine, FloorKey(incarnation));
   if (!floor.ok()) return floor.status();
-  if (*floor <= 1) return next;
-  // A shard of which the repair has left out even the first create is unknown. Where creates were spread it
-  // is taken for one that had some; to report all that there could be would ask the other side of a migration
-  // for shards that it does not have.
-  if (next->empty() || next->begin()->first < kSpreadShards) {
-    for (uint32_t shard = 0; shard < kSpreadShards; ++shard) next->try_emplace(shard, *floor);
-  }
-  for (auto& [shard, least] : *next) least = std::max(least, *floor);
-  return next;
+  LocalIdFloors floors{.shards = *std::move(stored), .others = *floor};
+  for (auto& [shard, least] : floors.shards) least = std::max(least, *floor);
+  return floors;
 }
 
 LocalIds::~LocalIds() {
@@ -134,18 +131,35 @@ absl::Status LocalIds::Store(uint32_t shard, uint64_t counter) {
   return engine_->Write(batch, /*sync=*/false);
 }
 
-absl::Status LocalIds::RaiseTo(const std::map<uint32_t, uint64_t>& least) {
+absl::Status LocalIds::RaiseTo(const LocalIdFloors& least) {
   const MutexLock lock(mutex_);
-  for (const auto& [shard, next] : least) {
-    const auto counter = Find(shard);
-    if (!counter.ok()) return counter.status();
-    if ((*counter)->next >= next) continue;
-    if ((*counter)->reserved < next) {
-      if (auto status = Reserve(shard, next); !status.ok()) return status;
-      (*counter)->reserved = next;
+  const uint64_t incarnation = family_->settings->incarnation;
+  if (least.others > 1) {
+    const auto floor = ReadCounter(*engine_, FloorKey(incarnation));
+    if (!floor.ok()) return floor.status();
+    if (*floor < least.others) {
+      if (auto status = StoreFloor(*engine_, incarnation, least.others); !status.ok()) return status;
     }
-    (*counter)->next = next;
+    // Those that were read before know nothing of it.
+    for (const auto& [shard, counter] : counters_) {
+      if (auto status = Raise(shard, least.others); !status.ok()) return status;
+    }
   }
+  for (const auto& [shard, next] : least.shards) {
+    if (auto status = Raise(shard, next); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status LocalIds::Raise(uint32_t shard, uint64_t next) {
+  const auto counter = Find(shard);
+  if (!counter.ok()) return counter.status();
+  if ((*counter)->next >= next) return absl::OkStatus();
+  if ((*counter)->reserved < next) {
+    if (auto status = Reserve(shard, next); !status.ok()) return status;
+    (*counter)->reserved = next;
+  }
+  (*counter)->next = next;
   return absl::OkStatus();
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "backend_api/local_id_floors.h"
 #include "backends/rocksdb/engine/engine.h"
 #include "base/mutex.h"
 
@@ -36,8 +37,8 @@ class LocalIds {
   /// Returns the next local ID of a shard. RESOURCE_EXHAUSTED if the shard has assigned all IDs that there
   /// are.
   absl::StatusOr<uint64_t> Next(uint32_t shard);
-  /// Raises counters: IDs assigned from now on are at least these, by shard.
-  absl::Status RaiseTo(const std::map<uint32_t, uint64_t>& least);
+  /// Raises counters: IDs assigned from now on are at least these.
+  absl::Status RaiseTo(const LocalIdFloors& least);
   /// The shards over which a migrating dataset spreads objects that are created without a shard: those that
   /// had objects when this was first called, or else shard 0. They are open on the other side too, where
   /// others may not be.
@@ -45,10 +46,9 @@ class LocalIds {
 
   /// The stored counter of each shard that has one: the next local ID, or a later one that is reserved.
   static absl::StatusOr<std::map<uint32_t, uint64_t>> Stored(Engine& engine, uint64_t incarnation);
-  /// The lowest local ID that may be assigned next, by shard: of each shard whose counter is stored, and
-  /// after a repair (RaiseFloor) also of each over which creates are spread, whose counter the repair may
-  /// have left out.
-  static absl::StatusOr<std::map<uint32_t, uint64_t>> NextOfShards(Engine& engine, uint64_t incarnation);
+  /// Returns the lowest local IDs that may be assigned next: those of the shards whose counters are stored,
+  /// and the floor that a repair has set (RaiseFloor), below which nothing is assigned on any shard.
+  static absl::StatusOr<LocalIdFloors> Floors(Engine& engine, uint64_t incarnation);
   /// Adds the removal of all counters of a dataset to `batch`.
   static absl::Status Drop(Engine& engine, uint64_t incarnation, rocksdb::WriteBatch& batch);
   /// After a repair has left out `left_out` bytes of the logs: raises the counters of all shards above any ID
@@ -65,6 +65,9 @@ class LocalIds {
 
   /// The key of the lowest value that the counters of all shards may have, if one is stored.
   static std::string FloorKey(uint64_t incarnation);
+  static absl::Status StoreFloor(Engine& engine, uint64_t incarnation, uint64_t floor);
+  /// Raises the counter of a shard: its next ID is at least this one.
+  absl::Status Raise(uint32_t shard, uint64_t next) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   /// The counter of a shard, which is read from the database the first time.
   absl::StatusOr<Counter*> Find(uint32_t shard) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   /// Reserves the IDs of a shard below this one.

@@ -245,8 +245,8 @@ absl::Status RocksEndpoint::RaiseTimestamp(uint64_t, uint64_t timestamp) {
   return engine_->timestamps().RaiseTo(timestamp);
 }
 
-absl::Status RocksEndpoint::RaiseLocalIds(uint64_t epoch, const std::map<uint32_t, uint64_t>& next) {
-  if (next.empty()) return absl::OkStatus();
+absl::Status RocksEndpoint::RaiseLocalIds(uint64_t epoch, const LocalIdFloors& next) {
+  if (spec_.shape != Shape::kObjects) return absl::OkStatus();
   const auto family = FindDataset(*engine_, spec_);
   if (!family.ok()) return family.status();
   const std::shared_lock lock((*family)->gate.mutex);

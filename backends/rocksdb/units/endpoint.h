@@ -42,8 +42,8 @@ class RocksEndpoint : public MigrationEndpoint {
   absl::Status Replace(uint64_t epoch, std::span<const Unit> units, bool fresh) override;
   absl::StatusOr<uint64_t> LastTimestamp() override { return reader_.LastTimestamp(); }
   absl::Status RaiseTimestamp(uint64_t epoch, uint64_t timestamp) override;
-  absl::StatusOr<std::map<uint32_t, uint64_t>> NextLocalIds() override { return reader_.NextLocalIds(); }
-  absl::Status RaiseLocalIds(uint64_t epoch, const std::map<uint32_t, uint64_t>& next) override;
+  absl::StatusOr<LocalIdFloors> NextLocalIds() override { return reader_.NextLocalIds(); }
+  absl::Status RaiseLocalIds(uint64_t epoch, const LocalIdFloors& next) override;
 
  private:
   absl::Status EnterAbsent(uint64_t epoch);

@@ -14,12 +14,6 @@
 namespace kvstore::rocks {
 namespace {
 
-/// As UnitReader::NextLocalIds.
-absl::StatusOr<std::map<uint32_t, uint64_t>> NextIds(Engine& engine, uint64_t incarnation, Shape shape) {
-  if (shape != Shape::kObjects) return std::map<uint32_t, uint64_t>();
-  return LocalIds::NextOfShards(engine, incarnation);
-}
-
 /// Returns about `wanted` ranges that together contain all units.
 absl::StatusOr<std::vector<UnitRange>> SplitUnits(Engine& engine, const Family& family, Shape shape,
                                                   size_t wanted) {
@@ -46,11 +40,15 @@ absl::StatusOr<std::vector<UnitRange>> SplitUnits(Engine& engine, const Family& 
     return ranges;
   }
   // Split by shards: the shard is the high part of the ID that a unit's key begins with.
-  const auto used = NextIds(engine, family.settings->incarnation, shape);
-  if (!used.ok()) return used.status();
-  const size_t step = std::max<size_t>(1, (used->size() + wanted - 1) / std::max<size_t>(wanted, 1));
+  std::map<uint32_t, uint64_t> used;
+  if (shape == Shape::kObjects) {
+    auto stored = LocalIds::Stored(engine, family.settings->incarnation);
+    if (!stored.ok()) return stored.status();
+    used = *std::move(stored);
+  }
+  const size_t step = std::max<size_t>(1, (used.size() + wanted - 1) / std::max<size_t>(wanted, 1));
   size_t i = 0;
-  for (const auto& [shard, next] : *used) {
+  for (const auto& [shard, next] : used) {
     if (i++ % step != 0 || i == 1) continue;
     std::string start = ObjectUnitKey(ObjectId::ValueOf(shard, 0, 0));
     ranges.back().end = start;
@@ -160,8 +158,9 @@ absl::StatusOr<uint64_t> RocksUnitReader::LastTimestamp() {
   return spec_.shape == Shape::kRows ? engine_->timestamps().Latest() : 0;
 }
 
-absl::StatusOr<std::map<uint32_t, uint64_t>> RocksUnitReader::NextLocalIds() {
-  return NextIds(*engine_, spec_.incarnation, spec_.shape);
+absl::StatusOr<LocalIdFloors> RocksUnitReader::NextLocalIds() {
+  if (spec_.shape != Shape::kObjects) return LocalIdFloors();
+  return LocalIds::Floors(*engine_, spec_.incarnation);
 }
 
 }  // namespace kvstore::rocks

@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -29,7 +28,7 @@ class RocksUnitReader : public UnitReader {
   absl::StatusOr<std::unique_ptr<UnitScan>> Scan(const UnitRange& range, uint64_t as_of) override;
   absl::StatusOr<std::unique_ptr<UnitSnapshot>> Snapshot(std::chrono::seconds max_age) override;
   absl::StatusOr<uint64_t> LastTimestamp() override;
-  absl::StatusOr<std::map<uint32_t, uint64_t>> NextLocalIds() override;
+  absl::StatusOr<LocalIdFloors> NextLocalIds() override;
 
  private:
   /// FAILED_PRECONDITION if the dataset is not here, or only an earlier one of the same name; for clients

@@ -177,6 +177,7 @@ TEST(Hosts, OneThatHangsCostsATimeoutAndThenNothing) {
 TEST(Hosts, OneThatHangsCostsOneTimeoutForAllIdleConnections) {
   auto options = ShortTimeouts();
   options.pool.check_after_ms = 0;
+  // One for the idle connection, and one for the new one.
   options.breaker = {.failures = 2, .min_pause_ms = 60'000, .max_pause_ms = 60'000};
   Opened dataset(kObjects, options);
   mysql::Pool& pool = dataset.backend->fleet().PoolOf({"127.0.0.1", SharedFleet().server(0).port()});
@@ -191,9 +192,29 @@ TEST(Hosts, OneThatHangsCostsOneTimeoutForAllIdleConnections) {
   const auto begin = CoarseClock::now();
   ASSERT_TRUE(Eventually([&] { return CoarseClock::now() > begin; }));
   SharedFleet().server(0).Pause();
-  EXPECT_THAT(pool.Acquire(), FailsWith(kUnavailable, "to the test of a connection that was idle"));
+  // The others are closed without a test.
+  EXPECT_THAT(pool.Acquire(), FailsWith(kUnavailable, "left alone"));
+  EXPECT_EQ(pool.size(), 0u);
   SharedFleet().server(0).Resume();
-  // The others are closed without a test. A new one is good, and resets the count of failures.
+}
+
+TEST(Hosts, ConnectionsThatAFirewallHasForgottenFailNoCall) {
+  auto options = ShortTimeouts();
+  options.pool.check_after_ms = 0;
+  options.breaker = {.failures = 2, .min_pause_ms = 60'000, .max_pause_ms = 60'000};
+  Opened dataset(kObjects, options);
+  TcpProxy proxy(SharedFleet().server(0).port());
+  mysql::Pool& pool = dataset.backend->fleet().PoolOf({"127.0.0.1", proxy.port()});
+  {
+    std::vector<mysql::Lease> leases;
+    for (int i = 0; i < 3; ++i) {
+      ASSERT_OK_AND_ASSIGN(mysql::Lease lease, pool.Acquire());
+      leases.push_back(std::move(lease));
+    }
+  }
+  const auto begin = CoarseClock::now();
+  ASSERT_TRUE(Eventually([&] { return CoarseClock::now() > begin; }));
+  proxy.Forget();
   EXPECT_OK(pool.Acquire());
   EXPECT_EQ(pool.size(), 1u);
 }

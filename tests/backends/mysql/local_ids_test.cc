@@ -21,7 +21,7 @@ TEST(LocalIds, TheNextOnesAreKnownAlsoWhereTheServerRemembersOlderStatistics) {
   if (OnMySql()) {
     EXPECT_EQ(server.Run(statistics), "101\n") << "it remembers nothing, and this test shows nothing";
   }
-  const auto next = [&] { return endpoint->NextLocalIds()->at(kShard); };
+  const auto next = [&] { return endpoint->NextLocalIds()->shards.at(kShard); };
   EXPECT_EQ(next(), 201u);
   // IDs of objects that were erased are not given again either.
   server.Run("DELETE FROM db00003.pins WHERE local_id > 50");

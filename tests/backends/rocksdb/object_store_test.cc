@@ -117,18 +117,31 @@ TEST_F(ObjectStoreTest, WhatAMigrationContinuesFromIsBehindWhatARepairMayHaveLef
   }
   ASSERT_OK(LocalIds::RaiseFloor(backend_->engine(), spec_.incarnation, /*left_out=*/1000));
   ASSERT_OK_AND_ASSIGN(const auto units, backend_->OpenUnits(spec_));
-  // Nothing was created but where its caller said: the other side need not have other shards.
-  EXPECT_EQ(units->NextLocalIds()->size(), 1u);
-  ASSERT_OK_AND_ASSIGN(const auto objects, backend_->OpenObjects(spec_));
-  ASSERT_OK(objects->Create("{}", {.shard = 0}));
   ASSERT_OK_AND_ASSIGN(const auto next, units->NextLocalIds());
-  EXPECT_EQ(next.size(), 1 + RocksObjectStore::kSpreadShards);
-  // One whose counter is stored, and one whose counter may have been left out.
-  for (const uint32_t shard : {500u, 3u}) {
+  // The other side must have the shard whose counter is stored, and need not have others, whose counters may
+  // have been left out.
+  ASSERT_EQ(next.shards.size(), 1u);
+  ASSERT_OK_AND_ASSIGN(const auto objects, backend_->OpenObjects(spec_));
+  for (const auto& [shard, floor] : {std::pair(500u, next.shards.at(500)), std::pair(3u, next.others)}) {
     ASSERT_OK_AND_ASSIGN(const uint64_t id, objects->Create("{}", {.shard = shard}));
     EXPECT_GT(ObjectId::FromValue(id)->local(), 1000u);
-    EXPECT_EQ(next.at(shard), ObjectId::FromValue(id)->local());
+    EXPECT_EQ(floor, ObjectId::FromValue(id)->local());
   }
+}
+
+TEST_F(ObjectStoreTest, AFloorForAllShardsIsCarriedOn) {
+  ASSERT_OK_AND_ASSIGN(const auto objects, backend_->OpenObjects(spec_));
+  ASSERT_OK(objects->Create("{}", {.shard = 7}));
+  const auto engine = std::shared_ptr<Engine>(&backend_->engine(), [](Engine*) {});
+  const auto family = engine->FindFamily(spec_.name);
+  LocalIds ids(engine, family, spec_.type, std::make_shared<Mutex>());
+  ASSERT_OK(ids.Next(7));
+  ASSERT_OK(ids.RaiseTo({.shards = {{9, 70}}, .others = 900}));
+  // Of a shard whose counter was in memory, of one that is named, and of one that nobody has used.
+  for (const uint32_t shard : {7u, 9u, 11u}) EXPECT_EQ(*ids.Next(shard), 900u) << shard;
+  ASSERT_OK(ids.RaiseTo({.shards = {}, .others = 800}));
+  EXPECT_EQ(*ids.Next(11), 901u);
+  EXPECT_EQ(LocalIds::Floors(*engine, spec_.incarnation)->others, 900u);
 }
 
 TEST_F(ObjectStoreTest, LocalIdsThatEndLateReturnNothingThatOthersAreAheadOf) {
