@@ -11,7 +11,8 @@
 
 namespace kvstore::server::resp {
 
-/// What a channel calls when something that it began is done, on the thread of its socket.
+/// The owner of a channel, which is called on the thread of the socket when the channel has done something
+/// that it began.
 class ChannelOwner {
  public:
   virtual ~ChannelOwner() = default;

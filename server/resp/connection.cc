@@ -29,7 +29,8 @@ constexpr DecoderLimits kStrangerLimits{.argument_bytes = size_t{4} << 10,
 /// All that a caller may send before it is known, and the time for it.
 constexpr size_t kStrangerBytes = size_t{64} << 10;
 constexpr std::chrono::seconds kStrangerTime{10};
-/// What the decoder may take without being counted, and what it may take whether there is room or not.
+/// The decoder's memory is not counted up to the first of these, and up to the second one it is granted
+/// whether there is room or not.
 constexpr size_t kFreeInput = size_t{8} << 10;
 constexpr size_t kUsualInput = size_t{64} << 10;
 /// With more bytes of answers to be sent nothing is carried out,
@@ -46,8 +47,8 @@ constexpr std::chrono::milliseconds kMaxTurn{1};
 /// keep the loop for long: this many full ones, and no shorter than this.
 constexpr size_t kFullTurns = 8;
 constexpr std::chrono::microseconds kMinTurn{50};
-/// Of a caller with more connections than this, only reads of a few named columns, and puts, are carried out
-/// here.
+/// Commands of a caller with more connections than this are carried out by workers, except for puts and for
+/// reads of a few named columns.
 constexpr size_t kManyConnections = 64;
 constexpr size_t kFewColumns = 16;
 /// The time is looked at after so many commands, or when they have so many words.
@@ -144,7 +145,7 @@ void Connection::Drain() {
   // A client that does not end its handshake would hold up the server's end.
   if (!opened_) return Close();
   if (closed_ || busy_ || yielded_) return;
-  // What has arrived is still answered; nothing more is waited for.
+  // Commands that have arrived are still answered; nothing more is waited for.
   if (!writing_ && out_.empty() && !next_) Close();
 }
 
@@ -417,10 +418,11 @@ void Connection::EndInput() {
 
 void Connection::Read() {
   if (closed_ || !opened_ || reading_ || busy_ || yielded_ || ends_ || ended_in_ || draining_) return;
-  // What was decoded and is not carried out yet points into the decoder.
+  // Commands that were decoded and are not carried out yet point into the decoder.
   if (next_ != nullptr || !run_.empty() || IsBacklogged()) return;
   if (!ReserveInput()) {
-    // What has arrived of the command cannot be kept, nor can the rest be told from other commands.
+    // The part of the command that has arrived cannot be kept, and without it the rest cannot be told from
+    // other commands.
     Encoder(out_, version_).Error(ErrorText(MarkRefused(TooManyInFlightError())));
     EndInput();
     Flush();

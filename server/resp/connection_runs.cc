@@ -4,7 +4,7 @@
 
 #include "server/resp/connection.h"
 
-/// What of a connection's commands is carried out elsewhere: by workers, or together with those of other
+/// Commands of a connection that are carried out elsewhere: by workers, or together with those of other
 /// connections.
 namespace kvstore::server::resp {
 

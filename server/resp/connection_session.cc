@@ -7,7 +7,7 @@
 #include "server/resp/commands/errors.h"
 #include "server/resp/connection.h"
 
-/// What commands about the connection ask of it, and change in it.
+/// Connection as a Session: commands about the connection read and change it by these functions.
 namespace kvstore::server::resp {
 
 absl::Status Connection::Authenticate(std::string_view user, std::string_view token) {

@@ -10,7 +10,7 @@
 
 namespace kvstore::server::resp {
 
-/// What has happened since the start. Thread-safe.
+/// Counts of connections and commands since the start. Thread-safe.
 struct Figures {
   const std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
   std::atomic<size_t> connections{0};  ///< Open.
@@ -25,7 +25,7 @@ struct ConnectionLimits {
   size_t each_caller;  ///< Of one caller, on all loops.
 };
 
-/// What all connections share.
+/// The state that all connections share.
 struct Environment {
   Core& core;
   Cursors& cursors;

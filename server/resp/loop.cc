@@ -19,7 +19,7 @@ namespace {
 /// How often the time of connections is looked after.
 constexpr std::chrono::milliseconds kWatchEvery{100};
 
-/// What a client is told for which there is no room, as Redis does.
+/// The error for a client for which there is no room, in the words of Redis.
 constexpr std::string_view kFull = "-ERR max number of clients reached\r\n";
 
 /// How many connections beyond those that a loop serves may wait to be taken in.

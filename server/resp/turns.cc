@@ -12,7 +12,7 @@ bool Turns::MayBegin(const void* caller, Clock::time_point now) {
   Caller& its = Find(caller, now);
   its.last = now;
   if (is_turn_) return true;
-  // What has come before it comes first.
+  // Work of this caller that has waited since earlier comes first.
   if (!its.waiting.empty()) return false;
   return std::all_of(callers_.begin(), callers_.end(), [&](const auto& other) {
     if (other.second.IsOverdue(now)) return false;
@@ -68,7 +68,7 @@ Turns::Caller* Turns::Next(Clock::time_point now) {
 }
 
 void Turns::Schedule() {
-  // What is posted runs behind everything that has arrived by now: a caller who may begin does not wait.
+  // Posted work runs after everything that has arrived by now, so a caller who may begin does not wait.
   if (waiting_ > 0 && !std::exchange(scheduled_, true)) boost::asio::post(loop_, [this] { Run(); });
 }
 

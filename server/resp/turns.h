@@ -45,7 +45,7 @@ class Turns {
   bool IsShared(Clock::time_point now) const { return now - changed_ < kLately; }
   /// Counts time that the loop has worked for a caller until now, if others use it, too.
   void Count(const void* caller, Duration used, Clock::time_point now);
-  /// Has TakeTurn called when the caller's turn comes, behind what waits for this caller already.
+  /// Has TakeTurn called when the caller's turn comes, after what waits for this caller already.
   void Wait(const void* caller, std::shared_ptr<TurnTaker> taker);
 
  private:

@@ -131,7 +131,7 @@ bool CarryOutRun(Core& core, std::span<Request* const> requests) {
     if (IsMigrating(statuses[i])) migrating = statuses[i];
   }
   Put(core.router, requests, statuses);
-  // What an earlier put has added is not new any more.
+  // A column that an earlier put has added is not new any more.
   for (size_t i = 0; i < requests.size(); ++i) {
     WritePlan& plan = PlanOf(*requests[i]);
     if (const auto columns = there.find(plan.row); columns != there.end() && statuses[i].ok())
@@ -196,7 +196,7 @@ void AppendPut(Request& request, Encoder& out) {
 
 void PutGroup::Add(std::shared_ptr<PutMember> member) {
   members_.push_back(std::move(member));
-  // What is posted runs behind everything that has arrived by now.
+  // Posted work runs after everything that has arrived by now, so that puts among it join this group.
   if (members_.size() == 1 && !runs_) boost::asio::post(loop_, [this] { Begin(); });
 }
 
@@ -205,7 +205,7 @@ void PutGroup::Begin() {
   if (where_ == Where::kHere || !HasThread()) {
     const auto begin = std::chrono::steady_clock::now();
     CarryOut(members);
-    // What is left is carried out behind other things that the loop has to do.
+    // The puts that are left are carried out after other things that the loop has to do.
     if (!members_.empty()) boost::asio::post(loop_, [this] { Begin(); });
     return End(members, std::chrono::steady_clock::now() - begin);
   }
@@ -215,7 +215,7 @@ void PutGroup::Begin() {
     // A connection must not be destroyed by that thread, so the loop gets all references to it.
     boost::asio::post(loop_, [this, members = std::move(members)] {
       runs_ = false;
-      // What has arrived by now does not wait for the answers to these.
+      // Puts that have arrived by now do not wait for the answers to these.
       if (!members_.empty()) Begin();
       End(members, {});
     });

@@ -29,7 +29,7 @@ class AnswerMemory {
       held_.push_back(std::move(held));
       return absl::OkStatus();
     }
-    // What is held by this answer itself is no reason to refuse it.
+    // The bytes that this answer itself holds are no reason to refuse it.
     held_.clear();
     if (!call_.CallerHasRoom()) return MarkRefused(TooManyInFlightError());
     held_.push_back(call_.HoldBytes(bytes_));

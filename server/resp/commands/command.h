@@ -78,8 +78,8 @@ struct WriteCommand {
   void (*answer)(const WritePlan& plan, const PutResult* put, Encoder& out) = nullptr;
 };
 
-/// What other commands have to work with. A command whose dataset migrates is refused, and carried out again
-/// later: `next`, `done` and `count` say how far it has come.
+/// The context and the progress of a StoreCommand. A command whose dataset migrates is refused, and carried
+/// out again later: `next`, `done` and `count` say how far it has come.
 struct StoreCall {
   Router& router;
   Cursors& cursors;
@@ -127,10 +127,11 @@ struct Command {
   /// How many words it has, its name among them; negative: at least so many.
   int arity = 0;
   Handler handler;
-  /// What it is counted as, which also says what right it needs. Commands about the connection are none.
+  /// The operation as which it is counted, and which says what right it needs; kCalls for commands about the
+  /// connection.
   Operation operation = Operation::kCalls;
   DatasetIn dataset = DatasetIn::kNone;
-  /// What its datasets must hold; nothing: anything.
+  /// The shape that its datasets must have; nothing: any.
   std::optional<Shape> shape;
   KeyPlaces keys;
   std::string_view group;

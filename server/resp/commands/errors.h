@@ -10,7 +10,7 @@ namespace kvstore::server::resp {
 
 /// Returns the error's text. The word is the one of WithWord, or follows from what the error means:
 ///
-///   NOAUTH     the caller is not known (again): AUTH comes first
+///   NOAUTH     the caller has not authenticated, or its token is no longer valid: send AUTH first
 ///   NOPERM     the caller lacks the right
 ///   BUSY       the call was turned away for lack of room, and may be repeated as it is
 ///   TRYAGAIN   nothing was done, because a host cannot be reached, the server stops, or the dataset migrates
@@ -23,15 +23,15 @@ std::string ErrorText(const absl::Status& error);
 /// word  lives for ever.
 absl::Status WithWord(absl::Status error, const char* word);
 
-/// The error of a command on a dataset that holds something else.
+/// Returns the error of a command on a dataset that holds something else.
 absl::Status WrongTypeError(std::string_view message);
-/// The error of words that a command does not have in this place.
+/// Returns the error for an option that the command does not have, or not in this place.
 absl::Status SyntaxError();
-/// The error of an argument that should be a whole number.
+/// Returns the error of an argument that should be a whole number.
 absl::Status NotAnIntegerError();
 
-/// What a command returns that turned out to be too long for the thread on which connections are served. It
-/// is then carried out by a worker, from its beginning.
+/// Returned by a command that would take too long on a thread that serves connections. A worker then runs the
+/// command again from its beginning; clients never see this error.
 absl::Status TooLongHereError();
 bool IsTooLongHere(const absl::Status& error);
 

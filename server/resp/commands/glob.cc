@@ -5,7 +5,7 @@
 namespace kvstore::server::resp {
 namespace {
 
-/// Returns whether the set that begins at `at`, behind its '[', has the byte, and steps behind its ']'.
+/// Returns whether the set that begins at `at`, after its '[', has the byte, and steps past its ']'.
 bool InSet(std::string_view pattern, size_t& at, char byte) {
   const auto code = [](char c) { return static_cast<unsigned char>(c); };
   const bool inverted = at < pattern.size() && pattern[at] == '^';
@@ -27,7 +27,7 @@ bool InSet(std::string_view pattern, size_t& at, char byte) {
   return found != inverted;
 }
 
-/// Returns whether the element of the pattern at `at`, which is not a '*', matches the byte, and steps behind
+/// Returns whether the element of the pattern at `at`, which is not a '*', matches the byte, and steps past
 /// it.
 bool MatchesOne(std::string_view pattern, size_t& at, char byte) {
   const char c = pattern[at++];

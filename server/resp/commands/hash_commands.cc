@@ -36,20 +36,21 @@ absl::Status PlanRow(Arguments arguments, ReadPlan& plan) {
   return absl::OkStatus();
 }
 
-/// Plans the read of the columns that are all arguments behind the key.
+/// Plans the read of the columns that are all arguments after the key.
 absl::Status PlanColumns(Arguments arguments, ReadPlan& plan) {
   if (auto status = PlanRow(arguments, plan); !status.ok()) return status;
   const Arguments columns = arguments.subspan(2);
   if (columns.size() > kMaxAnswerElements) {
     return absl::InvalidArgumentError(
-        fmt::format("{} columns, the limit is {}", columns.size(), kMaxAnswerElements));
+        fmt::format("{} columns were given, and the limit is {}; use several commands", columns.size(),
+                    kMaxAnswerElements));
   }
   plan.options.columns.emplace(columns.begin(), columns.end());
   plan.options.limit = static_cast<uint32_t>(columns.size());
   return absl::OkStatus();
 }
 
-/// Of a column that is given several times, the last value counts.
+/// Adds a cell for each pair of column and value. If a column is given several times, its last value counts.
 void AddCells(Arguments pairs, std::vector<CellWrite>& cells) {
   std::unordered_map<std::string_view, size_t> places;
   const bool many = pairs.size() / 2 > kFewColumns;

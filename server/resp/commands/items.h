@@ -9,10 +9,10 @@
 #include "absl/status/status.h"
 #include "server/resp/commands/command.h"
 
-/// What KV.GET and KV.SCAN have in common.
+/// The parts of KV.GET and KV.SCAN that are the same in both.
 namespace kvstore::server::resp {
 
-/// What to read of rows, as the arguments say it.
+/// The options of a read of rows, as the arguments give them.
 struct PageOptions {
   std::optional<std::vector<std::string>> columns;
   uint32_t versions = 1;
@@ -23,7 +23,7 @@ struct PageOptions {
   std::string_view end;
 };
 
-/// Reads the option that begins at arguments[i], and steps behind it. INVALID_ARGUMENT if it is none.
+/// Reads the option that begins at arguments[i], and steps past it. INVALID_ARGUMENT if it is none.
 ///
 /// KV.GET leaves START and END to KV.SCAN, and passes `scans` as false.
 absl::Status ReadPageOption(Arguments arguments, size_t& i, PageOptions& options, bool scans = false);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/unescape.h"
+#include "kvstore_api/limits.h"
 #include "server/resp/commands/numbers.h"
 
 namespace kvstore::server::resp {
@@ -69,7 +70,11 @@ absl::StatusOr<IdKey> ParseIdKey(std::string_view text) {
   const std::string_view dataset = DatasetOf(text);
   const auto id =
       dataset.size() == text.size() ? std::nullopt : ParseUnsigned(text.substr(dataset.size() + 1));
-  if (!id) return KeyError("it must be dataset:id, with a decimal ID of at most 20 digits");
+  if (!id) {
+    return KeyError(fmt::format(
+        "it must be dataset:id, and the ID must be a decimal number from 0 to {}, of at most {} digits",
+        kMaxId, kMaxDigits));
+  }
   return IdKey{.dataset = dataset, .id = *id};
 }
 

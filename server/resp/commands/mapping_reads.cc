@@ -16,12 +16,13 @@
 namespace kvstore::server::resp {
 namespace {
 
-/// So many entries are read, or skipped, on a thread on which connections are served.
+/// The most entries that are read, or skipped, on a thread that serves connections.
 constexpr uint64_t kEntriesHere = 1'000;
+/// The entries of the first page; each further one may have ten times as many, up to kMaxListEntries.
 constexpr uint64_t kFirstPage = 100;
 
-/// Returns the marker behind which the entries begin that are wanted; empty if they begin at the end of the
-/// list.
+/// Returns the marker after which the wanted entries begin; empty if they begin with the first entry in the
+/// chosen order.
 std::string MarkerBefore(const MappingOf& mapping, const EntriesWanted& wanted) {
   if (wanted.descending) {
     if (wanted.max >= kMaxTimestamp) return "";
@@ -71,8 +72,8 @@ absl::StatusOr<std::vector<MappingEntry>> ListEntries(Router& router, const Mapp
                                                         : MappingListOptions::Order::kAscending,
                              .marker = MarkerBefore(mapping, wanted)};
   uint64_t skip = wanted.offset;
-  uint64_t page_entries = kFirstPage;  // more of them, if the range turns out to be long
-  // The store skips entries itself, but only from an end of the list on.
+  uint64_t page_entries = kFirstPage;
+  // The store skips entries itself, but only from the first entry on.
   if (options.marker.empty()) options.offset = std::exchange(skip, 0);
   while (entries.size() < wanted.count) {
     const uint64_t left = wanted.count - entries.size();

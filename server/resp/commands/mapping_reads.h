@@ -9,8 +9,8 @@
 #include "absl/status/statusor.h"
 #include "server/resp/commands/command.h"
 
-/// What the commands on sorted sets read of a mapping. The API lists a mapping's entries from its ends, or
-/// from a marker on; these make markers for other places, too.
+/// Reads of a mapping for the commands on sorted sets. The API lists a mapping's entries from its ends, or
+/// from a marker on; these functions make markers for other places, too.
 namespace kvstore::server::resp {
 
 /// The list of one ID.

@@ -15,23 +15,23 @@
 namespace kvstore::server::resp {
 namespace {
 
-/// The largest page that is read on a thread on which connections are served.
+/// The largest page that is read on a thread that serves connections.
 constexpr uint32_t kColumnsHere = 1'000;
 constexpr size_t kBytesHere = size_t{256} << 10;
-/// The most columns that a read names there, and the cells that it examines, found or not.
+/// The most columns that a read names there, and the most cells that it examines, found or not.
 constexpr size_t kNamedHere = 100;
 constexpr uint64_t kExaminedHere = 4'000;
 /// A command with more keys is left to a worker.
 constexpr size_t kKeysHere = 64;
-/// The pages that a worker reads. Each takes about 4 MiB at most, however short its names and values are: it
-/// is counted when it was read, and by then each worker may have one.
+/// The most columns in a page that a worker reads. It keeps a page below about 4 MiB even if all names and
+/// values are short: memory is counted only after the read, and by then every worker may hold one page.
 constexpr uint32_t kReadColumns = 8'000;
-/// What an allocation takes beside its content.
+/// The bytes that an allocation takes beside its content.
 constexpr size_t kAllocation = 16;
-/// What an answer has for each name and value beside them, in about.
+/// About how many bytes the protocol adds to each name and value of an answer.
 constexpr size_t kAnswerElement = 12;
 
-/// Bounds a read on a thread on which connections are served: it ends with a marker beyond that.
+/// Bounds a read on a thread that serves connections: it ends with a marker where it exceeds kExaminedHere.
 class BoundHere {
  public:
   explicit BoundHere(bool here) {
@@ -168,7 +168,7 @@ absl::StatusOr<Row> PageOf(Router& router, std::string_view dataset, std::string
   const BoundHere bound(here);
   options.max_bytes = std::min(options.max_bytes, kBytesHere);
   auto page = router.GetRow(dataset, row, options);
-  // It may end where a page on a worker would not.
+  // The budget of this thread may have ended the page early; a worker reads all of it.
   if (page.ok() && !page->marker.empty() && page->items.size() < options.limit) return TooLongHereError();
   return page;
 }
@@ -216,7 +216,7 @@ absl::StatusOr<bool> HideObject(Router& router, std::string_view dataset, uint64
 
 absl::Status CheckShape(Router& router, std::string_view dataset, std::optional<Shape> shape,
                         absl::Status error) {
-  // A key of another shape may also be no valid argument.
+  // A key that is written for another shape may have failed as an invalid argument, too.
   const bool may_be_shape = absl::IsFailedPrecondition(error) || absl::IsInvalidArgument(error);
   if (!shape || !may_be_shape) return error;
   const auto spec = router.GetDataset(dataset);
@@ -249,7 +249,8 @@ absl::Status CheckKeys(StoreCall& call, Arguments keys, size_t step, Right right
 
 absl::Status CheckCount(size_t count, std::string_view what) {
   if (count <= kMaxBatchRows) return absl::OkStatus();
-  return absl::InvalidArgumentError(fmt::format("{} {}, the limit is {}", count, what, kMaxBatchRows));
+  return absl::InvalidArgumentError(
+      fmt::format("{} {} were given, and the limit is {}; use several commands", count, what, kMaxBatchRows));
 }
 
 }  // namespace kvstore::server::resp

@@ -11,13 +11,14 @@
 #include "server/resp/commands/answer_memory.h"
 #include "server/resp/commands/command.h"
 
-/// What commands of several groups do with the store.
+/// Reads, writes and checks that commands of several groups need.
 namespace kvstore::server::resp {
 
 /// Returns the error of an answer that would be larger than kMaxAnswerBytes or kMaxAnswerElements.
 absl::Status TooLargeAnswerError();
 
-/// What a worker reads at once: it is counted when it was read, and by then each worker may have as much.
+/// The bytes that a worker reads at once. They are counted only after the read, and by then every worker may
+/// hold as many.
 inline constexpr size_t kReadBytes = size_t{3} << 20;
 /// How many entries of a batch a worker reads at first; later as many as NextTogether says.
 inline constexpr size_t kFirstTogether = 64;

@@ -26,8 +26,9 @@ namespace {
 constexpr char kCursorOf[] = "scan";
 /// Large rows are read in pieces of this size, of which the first one gives the key.
 constexpr size_t kPieceBytes = size_t{64} << 10;
-/// So many cells are looked at for one answer.
+/// The most cells that are examined for one answer.
 constexpr uint64_t kScanBudget = 20'000;
+/// The most bytes of objects that are read for one answer.
 constexpr size_t kObjectBytes = size_t{1} << 20;
 
 /// Where a scan continues.
@@ -70,22 +71,23 @@ bool MayMatch(std::string_view dataset, std::string_view prefix) {
   return colon == std::string_view::npos ? dataset.starts_with(prefix) : dataset == prefix.substr(0, colon);
 }
 
-/// Returns the first dataset behind `after` that a scan has to look at; nothing if there is none.
-std::optional<std::string> NextDataset(Router& router, const Principal* principal, const ScanArguments& scan,
-                                       std::string_view after) {
+/// Returns the first dataset after `after` that a scan has to look at; nothing if there is none.
+absl::StatusOr<std::optional<std::string>> NextDataset(Router& router, const Principal* principal,
+                                                       const ScanArguments& scan, std::string_view after) {
   const auto specs = router.ListDatasets();
-  if (!specs.ok()) return std::nullopt;
+  if (!specs.ok()) return specs.status();
   const std::string prefix = LiteralPrefix(scan.pattern);
   for (const DatasetSpec& spec : *specs) {
-    // Of one without a backend nothing but the name is known.
+    // The catalog's entry of a dataset without a backend cannot be read, so only its name is known.
     if (spec.name <= after || spec.backend.empty()) continue;
     if (!MayHaveType(spec.shape, scan.type) || !MayMatch(spec.name, prefix)) continue;
-    if (CheckRight(principal, spec.name, Right::kRead).ok()) return spec.name;
+    if (CheckRight(principal, spec.name, Right::kRead).ok()) return std::optional<std::string>(spec.name);
   }
-  return std::nullopt;
+  return std::optional<std::string>();
 }
 
-/// Returns where a SCAN is to go on. An error if its cursor is not known; nothing if there is no dataset.
+/// Returns where a SCAN is to go on; nothing if there is no dataset. An error if its cursor is not known, or
+/// if the datasets cannot be listed.
 absl::StatusOr<std::optional<Place>> PlaceOfScan(Router& router, const Cursors& cursors,
                                                  const Principal* principal, std::string_view caller,
                                                  const ScanArguments& scan) {
@@ -95,8 +97,9 @@ absl::StatusOr<std::optional<Place>> PlaceOfScan(Router& router, const Cursors& 
     return std::optional<Place>(PlaceOf(*text));
   }
   auto first = NextDataset(router, principal, scan, "");
-  if (!first) return std::optional<Place>();
-  return std::optional<Place>(Place{.dataset = *std::move(first), .marker = {}, .last = {}});
+  if (!first.ok()) return first.status();
+  if (!*first) return std::optional<Place>();
+  return std::optional<Place>(Place{.dataset = **std::move(first), .marker = {}, .last = {}});
 }
 
 // ---- keys ----
@@ -133,7 +136,7 @@ absl::Status ScanRowKeys(Router& router, const ScanArguments& scan, Place& place
       part.ended = true;
       return absl::OkStatus();
     }
-    // What comes is a further piece of the row.
+    // This is a further piece of a row whose key was looked at.
     if (row.key == place.last) continue;
     place.last = row.key;
     if (!HasType(row, scan.type)) continue;
@@ -181,7 +184,7 @@ absl::Status ScanPart(StoreCall& call, const ScanArguments& scan, Place& place, 
   if (auto status = CheckRight(call.principal, place.dataset, Right::kRead); !status.ok()) return status;
   const auto spec = call.router.GetDataset(place.dataset);
   if (absl::IsNotFound(spec.status())) {
-    // It was dropped since.
+    // The dataset was dropped after the cursor was given out.
     part.ended = true;
     return absl::OkStatus();
   }
@@ -208,7 +211,8 @@ absl::Status Scan(StoreCall& call, Arguments arguments, Encoder& out) {
     if (auto status = ScanPart(call, *scan, **place, part); !status.ok()) return status;
     if (part.ended) {
       const auto dataset = NextDataset(call.router, call.principal, *scan, (*place)->dataset);
-      **place = Place{.dataset = dataset.value_or(""), .marker = {}, .last = {}};
+      if (!dataset.ok()) return dataset.status();
+      **place = Place{.dataset = dataset->value_or(""), .marker = {}, .last = {}};
     }
     if (!(*place)->dataset.empty()) next = call.cursors.Add(call.caller, kCursorOf, TextOf(**place));
   }

@@ -76,7 +76,8 @@ void Commands(Session&, Arguments arguments, Encoder& out) {
   const std::string_view what = arguments.size() > 1 ? arguments[1] : "info";
   const Arguments names = arguments.subspan(std::min<size_t>(2, arguments.size()));
   if (names.size() > kMaxNames) {
-    out.Error(fmt::format("ERR COMMAND: {} names, the limit is {}", names.size(), kMaxNames));
+    out.Error(fmt::format("ERR COMMAND: {} names were given, and the limit is {}; use several commands",
+                          names.size(), kMaxNames));
   } else if (Is(what, "count") && names.empty()) {
     out.Integer(static_cast<int64_t>(AllCommands().size()));
   } else if (Is(what, "list") && names.empty()) {

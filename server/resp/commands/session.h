@@ -9,7 +9,7 @@
 
 namespace kvstore::server::resp {
 
-/// What commands about the connection itself see of it. Externally synchronised.
+/// A connection as the commands about it see it. Externally synchronised.
 class Session {
  public:
   virtual ~Session() = default;

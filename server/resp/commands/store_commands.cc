@@ -17,8 +17,8 @@
 #include "server/resp/commands/rows.h"
 #include "server/resp/commands/words.h"
 
-/// What the store can do and Redis has no command for: KV.GET, KV.PUT, KV.LIST, KV.DATASETS. The arguments
-/// are the bytes themselves, without escapes.
+/// Commands for what the store can do and Redis has no command for: KV.GET, KV.PUT, KV.LIST, KV.DATASETS. The
+/// arguments are the bytes themselves, without escapes.
 namespace kvstore::server::resp {
 namespace {
 

@@ -23,7 +23,9 @@ namespace {
 
 constexpr std::string_view kField = "v";
 constexpr uint64_t kMaxSequence = std::numeric_limits<uint64_t>::max();
-/// More entries are not deleted by one command.
+/// The count of a command that has no COUNT.
+constexpr uint64_t kNoLimit = std::numeric_limits<uint64_t>::max();
+/// The most entries that one XDEL deletes.
 constexpr size_t kMaxDeleted = 1'000;
 
 absl::Status InvalidIdError() {
@@ -68,9 +70,9 @@ absl::Status PlanAdd(Arguments arguments, WritePlan& plan) {
   for (const std::string_view option : {"nomkstream", "maxlen", "minid"}) {
     if (!Is(arguments[2], option)) continue;
     return absl::UnimplementedError(fmt::format(
-        "NOMKSTREAM, MAXLEN and MINID are not supported: each column keeps as many versions as max_versions "
-        "of "
-        "dataset '{0}' says, which is changed for all of them with kv dataset alter {0} --max-versions COUNT",
+        "XADD: NOMKSTREAM, MAXLEN and MINID are not supported: a put always creates the column, and each "
+        "column keeps as many versions as max_versions of dataset '{0}' allows; to change that for all its "
+        "columns, type kv dataset alter {0} --max-versions COUNT",
         plan.dataset.substr(0, kMaxDatasetNameBytes)));
   }
   if (arguments.size() != 5 || !Is(arguments[3], kField)) {
@@ -107,7 +109,7 @@ absl::StatusOr<uint64_t> ParseStart(std::string_view text) {
   return id->timestamp + (exclusive || id->sequence.value_or(0) > 0 ? 1 : 0);
 }
 
-/// Returns where a range of IDs ends, as the timestamp behind the last one.
+/// Returns where a range of IDs ends, as the timestamp after the last one.
 absl::StatusOr<uint64_t> ParseEnd(std::string_view text) {
   if (text == "+") return kMaxTimestamp + 1;
   if (text == "-") return uint64_t{0};
@@ -119,7 +121,7 @@ absl::StatusOr<uint64_t> ParseEnd(std::string_view text) {
   return id->timestamp + (included ? 1 : 0);
 }
 
-/// What an answer has of the entries that were read, which are the newest first.
+/// The range and the number of entries that a command asks for.
 struct RangeWanted {
   std::optional<uint64_t> count;
   TimeRange range;
@@ -137,7 +139,7 @@ absl::StatusOr<RangeWanted> ReadRange(std::string_view start, std::string_view e
   if (options.size() != 2 || !Is(options[0], "count")) return SyntaxError();
   const auto count = ParseSigned(options[1]);
   if (!count) return NotAnIntegerError();
-  // As in Redis, a negative count is none at all.
+  // As in Redis, a negative count asks for no entries.
   wanted.count = static_cast<uint64_t>(std::max<int64_t>(*count, 0));
   return wanted;
 }
@@ -152,13 +154,14 @@ absl::Status PlanRange(std::string_view key_text, const absl::StatusOr<RangeWant
   plan.options.limit = 1;
   if (!wanted.ok()) return wanted.status();
   plan.options.time_range = wanted->range;
-  // No range is no valid read.
+  // The store refuses an empty range, so another one is read instead, and EntriesOf ignores what it gives.
   if (wanted->range.start >= wanted->range.end)
     plan.options.time_range = {.start = kMaxTimestamp, .end = kMaxTimestamp + 1};
-  // Whether there is an entry at all decides what no entries are answered with.
+  // COUNT 0 is answered with null if the stream has entries, and with an empty array if it has none, so one
+  // is read.
   if (wanted->count == 0u) plan.options.time_range = RangeWanted().range;
   const bool counts = newest_first || wanted->count == 0u;
-  const uint64_t versions = counts ? wanted->count.value_or(kMaxSequence) : kMaxSequence;
+  const uint64_t versions = counts ? wanted->count.value_or(kNoLimit) : kNoLimit;
   plan.options.versions =
       static_cast<uint32_t>(std::clamp<uint64_t>(versions, 1, std::numeric_limits<uint32_t>::max()));
   return absl::OkStatus();
@@ -198,7 +201,7 @@ void AnswerForwards(Arguments arguments, const Row& row, Encoder& out) {
   const auto wanted = RangeOf(arguments);
   const auto entries = EntriesOf(wanted, row);
   if (!entries) return out.NullArray();
-  const size_t count = std::min<uint64_t>(entries->size(), wanted->count.value_or(kMaxSequence));
+  const size_t count = std::min<uint64_t>(entries->size(), wanted->count.value_or(kNoLimit));
   out.Array(count);
   for (size_t i = 0; i < count; ++i) AppendEntry((*entries)[entries->size() - 1 - i], out);
 }
@@ -227,7 +230,8 @@ absl::Status DeleteEntries(StoreCall& call, Arguments arguments, Encoder& out) {
   if (!key.ok()) return key.status();
   if (arguments.size() - 2 > kMaxDeleted) {
     return absl::InvalidArgumentError(
-        fmt::format("{} IDs, the limit is {}", arguments.size() - 2, kMaxDeleted));
+        fmt::format("XDEL: {} IDs were given, and the limit is {}; use several commands",
+                    arguments.size() - 2, kMaxDeleted));
   }
   DeleteOptions cells;
   cells.cells.emplace();

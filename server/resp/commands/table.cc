@@ -18,12 +18,10 @@ constexpr size_t kMaxNameBytes = 32;
 
 constexpr std::string_view kTransactions =
     "a command on one row is atomic, and several of them are not; put several columns with one HSET, or with "
-    "a "
-    "condition by KV.PUT ... IFEQUALS";
+    "a condition by KV.PUT ... IFEQUALS";
 constexpr std::string_view kExpiry =
     "keys have no time to live of their own: cells expire by the ttl_ms of their dataset (kv dataset alter "
-    "NAME "
-    "--ttl-ms MS)";
+    "NAME --ttl-ms MS)";
 constexpr std::string_view kLists =
     "there are no lists: a column of a row is a stream (XADD, XREVRANGE), a mapping is a sorted set (ZADD)";
 constexpr std::string_view kSets =
@@ -32,8 +30,7 @@ constexpr std::string_view kMessages = "there are no messages between clients";
 constexpr std::string_view kScripts = "there are no scripts or functions";
 constexpr std::string_view kCluster =
     "every server serves every dataset, so clients need not know where data is; connect without the "
-    "cluster's "
-    "mode";
+    "cluster's mode";
 constexpr std::string_view kAdministration =
     "a store is administered with kv, by --server or on its machine (docs/operations.md)";
 constexpr std::string_view kGroups =
@@ -244,7 +241,7 @@ absl::Status UnknownCommandError(std::string_view name) {
   if (const std::string_view instead = WhyNotSupported(name); !instead.empty()) {
     return absl::UnimplementedError(fmt::format("'{}' is not supported: {}", LowerCase(name), instead));
   }
-  // The words behind the name may be values, which no error shows.
+  // The words after the name may be values, which no error shows.
   const std::string_view shown = name.substr(0, kMaxNameBytes);
   return absl::UnimplementedError(
       fmt::format("unknown command '{}'; docs/redis.md and COMMAND list those that there are", shown));

@@ -65,7 +65,7 @@ absl::StatusOr<uint64_t> ParseMember(std::string_view text) {
   return absl::InvalidArgumentError(fmt::format("a member is an ID, a whole number from 0 to {}", kMaxId));
 }
 
-/// Returns the lowest sequence from which a bound is fulfilled, or with `upper` the sequence behind the last
+/// Returns the lowest sequence from which a bound is fulfilled, or with `upper` the sequence after the last
 /// one: 0 to kMaxTimestamp + 1.
 absl::StatusOr<uint64_t> ParseBound(std::string_view text, bool upper) {
   constexpr uint64_t kBehindAll = kMaxTimestamp + 1;
@@ -127,7 +127,7 @@ absl::Status Remove(StoreCall& call, Arguments arguments, Encoder& out) {
   if (!mapping.ok()) return mapping.status();
   if (call.here && members.size() > kMembersHere) return TooLongHereError();
   for (; call.next < members.size(); ++call.next) {
-    // What is no ID is no member either.
+    // A text that is no ID is no member either.
     const auto member = ParseMember(members[call.next]);
     if (!member.ok()) continue;
     const auto removed = call.router.RemoveMapping(mapping->dataset, mapping->from, *member);
@@ -167,7 +167,7 @@ absl::Status ScoreOf(StoreCall& call, Arguments arguments, Encoder& out) {
   return absl::OkStatus();
 }
 
-/// What a command of the family of ZRANGE asks for.
+/// The arguments of a command of the family of ZRANGE.
 struct RangeArguments {
   bool reverse = false;
   bool by_score = false;
@@ -177,7 +177,7 @@ struct RangeArguments {
   int64_t count = -1;  ///< Negative: all.
 };
 
-/// Reads the options behind the bounds.
+/// Reads the options after the bounds.
 ///
 /// any  whether BYSCORE and REV are options of the command.
 absl::Status ReadRangeOptions(Arguments options, bool any, RangeArguments& range) {

@@ -12,9 +12,9 @@
 namespace kvstore::server::resp {
 namespace {
 
-/// What a connection that sends little has.
+/// The buffer of a connection that sends little.
 constexpr size_t kSmallBuffer = size_t{4} << 10;
-/// What one that sends much has, unless one command needs more.
+/// The buffer of a connection that sends much, unless one command needs more.
 constexpr size_t kUsualBuffer = size_t{32} << 10;
 /// There is always room for at least so many bytes.
 constexpr size_t kLeastRoom = size_t{1} << 10;

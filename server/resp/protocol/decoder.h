@@ -65,7 +65,7 @@ class Decoder {
   State ReadCount();
   State ReadInline();
   State ReadArguments();
-  /// Returns the line at at_, without its end, and steps behind it; kMore if its end has not arrived. A line
+  /// Returns the line at at_, without its end, and steps past it; kMore if its end has not arrived. A line
   /// of more than `most` bytes is an error.
   State ReadLine(size_t most, const char* what, std::string_view& line);
   /// Forgets what was decoded.

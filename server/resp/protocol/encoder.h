@@ -32,7 +32,7 @@ class Encoder {
   void Integer(int64_t number);
   void Bulk(std::string_view bytes);
   void Null();
-  /// What stands for an array that is not there.
+  /// Appends the null that stands for a missing array.
   void NullArray();
   void Array(size_t elements);
   /// Twice as many elements follow: keys and values in turn.
@@ -49,7 +49,7 @@ class Encoder {
     out_ = std::move(encoded);
   }
 
-  /// Bounds what is appended from now on. The first piece that would exceed the bound, and everything behind
+  /// Bounds what is appended from now on. The first piece that would exceed the bound, and everything after
   /// it, is left out.
   void Limit(size_t bytes) { end_ = out_.size() + bytes; }
   /// Makes the answer count as too large before it is appended.

@@ -19,7 +19,7 @@ struct Piece {
 /// false if a quote is not closed, or is followed by something other than white space.
 ///
 /// line   without its end. Changed: words are written over it without their quotes.
-/// words  set to the places of the words in the changed line; a place is never behind the one that it was
+/// words  set to the places of the words in the changed line; a place is never after the one that it was
 ///        read from.
 bool SplitInline(std::span<char> line, std::vector<Piece>& words);
 

@@ -55,7 +55,7 @@ TEST_F(HashTest, AColumnThatIsNamedManyTimesMakesNoAnswerBeyondTheLimit) {
   command.assign(100'003, "none");
   command[0] = "HMGET";
   command[1] = "rows:r";
-  EXPECT_EQ(Do(command), "-ERR 100001 columns, the limit is 100000");
+  EXPECT_EQ(Do(command), "-ERR 100001 columns were given, and the limit is 100000; use several commands");
   EXPECT_EQ(Do("PING"), "PONG");
 }
 
@@ -96,20 +96,21 @@ TEST_F(HashTest, CommandsThatGoOneByOneTakeAtMostTenThousand) {
   for (const char* command : {"EXISTS", "DEL", "UNLINK"}) {
     std::vector<std::string> words(10'002, "rows:r");
     words[0] = command;
-    EXPECT_EQ(Do(words), "-ERR 10001 keys, the limit is 10000") << command;
+    EXPECT_EQ(Do(words), "-ERR 10001 keys were given, and the limit is 10000; use several commands")
+        << command;
     words.pop_back();
     EXPECT_EQ(Do(words), "(0)") << command;
   }
   std::vector<std::string> words(10'003, "1");
   words[0] = "HDEL";
   words[1] = "rows:r";
-  EXPECT_EQ(Do(words), "-ERR 10001 columns, the limit is 10000");
+  EXPECT_EQ(Do(words), "-ERR 10001 columns were given, and the limit is 10000; use several commands");
   words[0] = "ZREM";
   words[1] = "links:1";
-  EXPECT_EQ(Do(words), "-ERR 10001 members, the limit is 10000");
+  EXPECT_EQ(Do(words), "-ERR 10001 members were given, and the limit is 10000; use several commands");
   words[0] = "ZADD";
   words.insert(words.end(), 10'001, "1");
-  EXPECT_EQ(Do(words), "-ERR 10001 members, the limit is 10000");
+  EXPECT_EQ(Do(words), "-ERR 10001 members were given, and the limit is 10000; use several commands");
   EXPECT_EQ(Do("ZCARD links:1"), "(0)");
 }
 

@@ -256,7 +256,8 @@ TEST_F(ConnectionCommandsTest, CommandTakesAtMostAThousandNames) {
     words[1] = what;
     EXPECT_THAT(Do(words), StartsWith("[")) << what;
     words.emplace_back("get");
-    EXPECT_EQ(Do(words), "-ERR COMMAND: 1001 names, the limit is 1000") << what;
+    EXPECT_EQ(Do(words), "-ERR COMMAND: 1001 names were given, and the limit is 1000; use several commands")
+        << what;
     words.pop_back();
   }
 }

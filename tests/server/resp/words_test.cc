@@ -45,8 +45,8 @@ TEST(Key, SaysWhatIsWrongAndNeverQuotesTheKey) {
         std::pair(ParseColumnKey("d:secret").status(), "names no column"),
         std::pair(ParseKey("d:secret:b:c").status(), "more than the three parts"),
         std::pair(ParseKey(R"(d:secret\q)").status(), "begins neither"),
-        std::pair(ParseIdKey("d:secret").status(), "decimal ID"),
-        std::pair(ParseIdKey("secret").status(), "decimal ID")}) {
+        std::pair(ParseIdKey("d:secret").status(), "decimal number"),
+        std::pair(ParseIdKey("secret").status(), "decimal number")}) {
     EXPECT_THAT(status, FailsWith(kInvalid, problem));
     EXPECT_EQ(std::string(status.message()).find("secret"), std::string::npos) << status;
   }
