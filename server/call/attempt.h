@@ -18,7 +18,7 @@ struct Core;
 /// and keeps the answer of this one for the next. Externally synchronised.
 class Attempt {
  public:
-  /// What a client says about its write.
+  /// The ID that a client gives its write, and in a retry what the client knows of earlier attempts.
   struct Claims {
     std::string_view request_id;  ///< kRequestIdBytes random bytes, the same in all attempts.
     /// In a retry: the instance (Core::instance) of the server that received the attempt before. Empty in a
@@ -35,8 +35,7 @@ class Attempt {
   /// the call ends with; if that is OK, `answer` has the response of the earlier attempt.
   ///
   /// caller  The name under which the caller's answers are remembered, so that nobody gets the answer to
-  /// somebody
-  ///         else's request. Must outlive the attempt.
+  ///         somebody else's request. Must outlive the attempt.
   std::optional<absl::Status> Begin(std::string_view caller, const Claims& claims,
                                     RequestMemory::Answer& answer);
   /// Returns whether the call has begun and Remember is to be called.

@@ -386,8 +386,8 @@ void Call::Run(Work work) {
 
 Lane Call::WorkerLane() {
   CallerShare& share = share_ != nullptr ? *share_ : core_.strangers;
-  // What waits for other machines takes little of the processors, and the objects of a join may be elsewhere.
-  // Figures are told whatever others do. What a follower is told at a time is little.
+  // Calls that wait for other machines use little of the processors, and the objects of a join may be
+  // elsewhere. Metrics are served whatever other callers do. A follower is told little at a time.
   const bool is_long = Traits(operation_).right == Right::kRead && !IsShort() && !waits_ &&
                        operation_ != Operation::kListObjects && operation_ != Operation::kGetMetrics &&
                        operation_ != Operation::kWatchChanges;

@@ -64,7 +64,7 @@ class OpenCalls {
   std::array<Stripe, kStripes> stripes_;
 };
 
-/// What all calls of a server share.
+/// The state that all calls of a server share.
 struct Core {
   Core(Router& store, const ServerOptions& wanted, std::unique_ptr<Access> list, ServerParts others);
 
@@ -256,7 +256,7 @@ class Call {
   /// Returns whether calls that last as long as their clients like may go on: UNAVAILABLE if the server
   /// stops.
   absl::Status CheckServes() const;
-  /// Has `retry` run on a worker when something is written behind a token of dataset_ (ChangeFollower), after
+  /// Has `retry` run on a worker when something is written after a token of dataset_ (ChangeFollower), after
   /// a second, or when the call has to end. Else as SuspendUntilRetry.
   void SuspendForChanges(const std::string& token, Work retry);
   /// Returns the limits of the work, for a CallScope. They do not change after the first time.

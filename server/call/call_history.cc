@@ -84,7 +84,7 @@ CallHistory::Step CallHistory::Take() {
     const Figures figures = operations[i].Sum();
     if (figures.calls > 0) step.operations.emplace_back(kOperations[i].name, figures);
   }
-  // Of those that the stripes tell apart, the ones with the most calls keep their names.
+  // The stripes may tell more datasets apart than a step names: those with the most calls keep their names.
   std::vector<std::pair<uint64_t, std::string>> ranks;
   for (const auto& [name, counts] : datasets) ranks.emplace_back(counts.Sum().calls, name);
   std::sort(ranks.rbegin(), ranks.rend());

@@ -29,10 +29,10 @@ constexpr std::string_view Name(Door door) {
   return "";
 }
 
-/// What a failed call has left behind, which tells its client whether it may retry. kvstore.proto describes
-/// each under "kvstore-outcome".
+/// The effect of a failed call, which tells its client whether it may retry. kvstore.proto describes each
+/// under "kvstore-outcome".
 enum class CallOutcome : uint8_t {
-  kFailed,   ///< Nothing of the following.
+  kFailed,   ///< None of the following.
   kRefused,  ///< The call was turned away before anything was done. It may be retried as it is.
   kInDoubt,  ///< A write may or may not have happened.
   kMoved,    ///< Nothing was done, because the dataset migrates or another server serves it.
@@ -66,7 +66,7 @@ class CallTransport {
   virtual void SendOutcome(CallOutcome outcome) = 0;
 };
 
-/// What is known of a call when it arrives. Calls know no protocol: each protocol fills this in for its own.
+/// Describes a call when it arrives. Calls know no protocol: each protocol fills this in for its own.
 struct CallInfo {
   using Clock = std::chrono::steady_clock;
 

@@ -10,7 +10,7 @@
 
 namespace kvstore::server {
 
-/// What the log says about a call, beside its status.
+/// The fields of a call's line in the log, beside its status.
 struct CallRecord {
   std::string_view operation;
   std::string_view dataset;
@@ -31,8 +31,8 @@ struct CallRecord {
 /// calls that failed by these (INVALID_ARGUMENT), where the level of the log is debug. No values, keys or
 /// tokens are logged. Lines are limited to 50 a second, those of the level debug apart from the others, and
 /// the first line of a later second says how many were left out; a message beyond 500 bytes is cut. The JSON
-/// is ASCII, so that no terminal acts on a line. The calls
-/// of operators on shards are logged all, whatever their result. Thread-safe.
+/// is ASCII, so that no terminal acts on a line. The calls of operators on shards are logged all, whatever
+/// their result. Thread-safe.
 class CallLog {
  public:
   /// slow_ms  Calls that take at least so long are slow; 0: none is.

@@ -18,7 +18,7 @@ void CallQuotas::Find(const Principal* principal, std::string_view dataset) {
 
 absl::Status CallQuotas::Admit(size_t bytes) {
   const auto now = Quota::Clock::now();
-  // What the second one refuses is not taken from the first one.
+  // The second quota is asked before the first one is charged: its refusal costs nothing of the first.
   if (Counts(quotas_[0]) && Counts(quotas_[1])) {
     if (const auto refusal = quotas_[1]->Check(now)) return Refuse(*quotas_[1], *refusal);
   }

@@ -12,7 +12,7 @@
 
 namespace kvstore::server {
 
-/// What one call takes of the limits of its caller and of its dataset. The quotas are Access's, and must
+/// Counts one call against the limits of its caller and of its dataset. The quotas are Access's, and must
 /// outlive this. Externally synchronised.
 class CallQuotas {
  public:

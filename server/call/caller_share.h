@@ -10,7 +10,7 @@
 
 namespace kvstore::server {
 
-/// What one caller has in flight, as Admission counts it, and its queues for workers. Thread-safe.
+/// One caller's calls and bytes in flight, as Admission counts them, and its queues for workers. Thread-safe.
 struct CallerShare {
   explicit CallerShare(const std::string& who) : name(who), quota("caller '" + who + "'") {}
 

@@ -149,7 +149,7 @@ void ChangeFeed::Watch() {
 ChangeFeed::Clock::duration ChangeFeed::LookAt(std::vector<Place> places) {
   const auto begun = Clock::now();
   const bool all = draining_();
-  // What is left when the server begins to stop is retried as if there were news.
+  // When the server begins to stop, the places that were not looked at yet count as if they had news.
   if (!all) std::erase_if(places, [this](const Place& place) { return !draining_() && !HasNews(place); });
   const auto took = Clock::now() - begun;
   std::vector<SuspendedCalls::Suspended> taken;

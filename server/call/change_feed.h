@@ -44,7 +44,7 @@ class ChangeFeed {
   /// Returns a page of changes, perhaps one that was read for another call a moment ago. Arguments and errors
   /// are those of KVStore::ReadChanges.
   absl::StatusOr<Page> Read(const std::string& dataset, const std::string& from);
-  /// Has the call retried when there is something to read behind the token, or when it is due.
+  /// Has the call retried when there is something to read after the token, or when it is due.
   void Wait(const std::string& dataset, const std::string& token, SuspendedCalls::Suspended call);
   /// Returns how many calls wait.
   size_t waiting() const;
@@ -127,7 +127,7 @@ class ChangeFeed {
   std::thread thread_;
 };
 
-/// What a call that follows a dataset is told next. Externally synchronised.
+/// Finds out what a call that follows a dataset is told next. Externally synchronised.
 class ChangeFollower {
  public:
   /// While nothing is written, it is told once in so long until when all was told.
@@ -137,7 +137,7 @@ class ChangeFollower {
   ChangeFollower(ChangeFeed& feed, std::string dataset, std::string from)
       : feed_(feed), dataset_(std::move(dataset)), token_(std::move(from)) {}
 
-  /// Returns the next page; null: there is none yet, and ChangeFeed::Wait waits for one behind token().
+  /// Returns the next page; null: there is none yet, and ChangeFeed::Wait waits for one after token().
   absl::StatusOr<ChangeFeed::Page> Next();
   const std::string& token() const { return token_; }
 
@@ -148,7 +148,7 @@ class ChangeFollower {
   ChangeFeed::Clock::time_point told_;
 };
 
-/// Returns the error of a producer of messages that has none until something is written behind a token.
+/// Returns the error of a producer of messages that has none until something is written after a token.
 absl::Status NothingYetError(const std::string& token);
 /// Returns that token; nothing for any other status.
 std::optional<std::string> NothingYetBehind(const absl::Status& status);

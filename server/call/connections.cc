@@ -63,7 +63,7 @@ Bytes BytesFrom(int socket) {
   socklen_t size = sizeof(info);
   if (::ioctl(socket, FIONREAD, &unread) != 0) return {};
   if (::getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return {};
-  // What arrives between the two system calls counts as read.
+  // Bytes that arrive between the two system calls count as read.
   const uint64_t received = info.tcpi_bytes_received;
   return {.received = received, .read = received - std::min(received, static_cast<uint64_t>(unread))};
 }

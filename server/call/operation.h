@@ -7,7 +7,7 @@
 
 namespace kvstore::server {
 
-/// What a caller may do with a dataset. Each right includes those before it.
+/// A right of a caller on a dataset. Each right includes those before it.
 enum class Right : uint8_t { kNone, kRead, kWrite, kAdmin };
 /// The names of rights in the list of callers, by their numbers.
 inline constexpr std::array<std::string_view, 4> kRightNames = {"none", "read", "write", "admin"};

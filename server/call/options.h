@@ -39,7 +39,7 @@ struct ServerLimits {
   uint32_t remember_ms = 600'000;  ///< ... and for how long.
 };
 
-/// What a server does in the background for the reports of its store (reports/maintenance.h).
+/// The work that a server does in the background for the reports of its store (reports/maintenance.h).
 struct ServerReports {
   std::string dataset = "reports";  ///< The dataset that has them, if there is one.
   uint32_t maintain_ms = 300'000;   ///< From one round to the next; 0: nothing is done.

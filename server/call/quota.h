@@ -13,7 +13,7 @@
 
 namespace kvstore::server {
 
-/// What one caller may use of a server, or all callers together of one dataset. 0: there is no limit.
+/// The limits of one caller on a server, or of all callers together on one dataset. 0: there is no limit.
 struct QuotaLimits {
   uint64_t calls_per_s = 0;
   uint64_t bytes_per_s = 0;  ///< Of requests and answers, about as they are on the wire.

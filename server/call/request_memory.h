@@ -20,17 +20,18 @@ namespace kvstore::server {
 /// was carried out gets the same answer and writes nothing. The memory is bounded in number, bytes and age.
 ///
 /// When a caller exceeds its bounds its own oldest answers are forgotten. Other callers lose answers only
-/// when all callers together exceed the bounds, and then the caller with most answers does. Of what was
-/// forgotten the age is kept, so that a retry that may have been among it is told so. Thread-safe.
+/// when all callers together exceed the bounds, and then the caller with most answers, or most bytes, does.
+/// The time of each caller's newest forgotten answer is kept, so that a retry whose first attempt may be
+/// among the forgotten ones is told so. Thread-safe.
 class RequestMemory {
  public:
   /// The bounds for all callers together, and for each one.
   struct Bounds {
-    size_t answers = 0;
-    size_t bytes = 0;
-    size_t answers_each = 0;
-    size_t bytes_each = 0;
-    std::chrono::milliseconds age{0};
+    size_t answers = 0;                ///< The answers of all callers together.
+    size_t bytes = 0;                  ///< The bytes of these, including the memory of their entries.
+    size_t answers_each = 0;           ///< The answers of one caller.
+    size_t bytes_each = 0;             ///< The bytes of these.
+    std::chrono::milliseconds age{0};  ///< Older answers are forgotten (limits.remember_ms).
   };
   explicit RequestMemory(const Bounds& bounds) : bounds_(bounds) {}
 
@@ -43,9 +44,8 @@ class RequestMemory {
   enum class State { kNew, kRunning, kAnswered, kForgotten };
   /// Says that a request is a retry.
   struct Repeated {
-    /// A lower bound of the time of the first attempt; nothing: as long ago as answers are kept. So a retry
-    /// that comes later than that (Bounds::age, limits.remember_ms) without a time may be carried out again.
-    /// Attempts over HTTP never have one.
+    /// The first attempt was not sent before this time. Without a value, Bounds::age ago is assumed, so a
+    /// retry that comes later than that may be carried out a second time. Attempts over HTTP never have one.
     std::optional<Clock::time_point> sent;
   };
   /// Looks a request up, and notes it as running if it is new.
@@ -56,8 +56,9 @@ class RequestMemory {
   /// kForgotten  An earlier attempt may have been carried out, and its answer forgotten.
   State Begin(std::string_view caller, const std::string& id, Answer& answer,
               std::optional<Repeated> repeated = std::nullopt);
-  /// Ends a request that was kNew, with the answer that retries are to get; without one if nothing was done,
-  /// so that a retry is new.
+  /// Ends a request that was kNew.
+  ///
+  /// answer  The answer that retries will get; nullopt: nothing was done, so a retry is carried out as new.
   void End(std::string_view caller, const std::string& id, std::optional<Answer> answer);
 
   /// Returns how many requests it knows, running ones included.

@@ -38,7 +38,7 @@ class WorkerPool {
   void Run();
   /// Returns the queue whose turn it is by the one before it in the ring; null if there is none.
   WorkQueue* BeforeNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  /// Removes and returns the first work of the queue behind this one in the ring.
+  /// Removes and returns the first work of the queue after this one in the ring.
   Work Dequeue(WorkQueue& before, WorkQueue*& from) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const size_t most_each_;

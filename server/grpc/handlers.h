@@ -11,16 +11,16 @@
 #include "kvstore_api/kvstore.h"
 #include "reports/query.h"
 
-/// What each method of the service does, from its request to its answer. Handlers know nothing of
+/// Handlers carry out the methods of the service, each from its request to its answer. They know nothing of
 /// connections.
 namespace kvstore::server {
 
-/// How many bytes of answers of a batch are read before a message is sent. What other callers have sent waits
+/// How many bytes of answers of a batch are read before a message is sent. Requests of other callers wait
 /// while a message is written.
 inline constexpr size_t kBatchMessageBytes = size_t{256} << 10;
 
-/// What is left to do of a request with many entries, because the dataset of some of them migrates
-/// (backend_api/outcome.h).
+/// The part of a request with many entries that is still to be done, because the dataset of some of them
+/// migrates (backend_api/outcome.h).
 struct Unfinished {
   /// The entries of a batch of writes for which nothing was done, in ascending order. When the same request
   /// is handled again, with the same answer, only these are carried out. Empty: all of them are.
@@ -29,8 +29,9 @@ struct Unfinished {
   absl::Status migrating;
 };
 
-// What an operation of the store does: `Handle(KVStore&, const Request&, Response&)` for each line of the
-// table. Of a batch, `unfinished` is empty at first; it is null if the caller will not handle the rest again.
+// Each line of the table has a `Handle(KVStore&, const Request&, Response&)`, which carries out that
+// operation of the store. For a batch, `unfinished` is empty at first; it is null if the caller will not
+// handle the rest again.
 #define KV_UNARY(name, right, quick) \
   absl::Status Handle(KVStore& store, const v1::name##Request& request, v1::name##Response& response);
 #define KV_BATCH(name, right, quick)                                                                  \

@@ -24,7 +24,7 @@
 
 namespace kvstore::server {
 
-/// What long work may use of its call.
+/// The parts of a call that its long work may use.
 template <typename Response>
 struct LongWork {
   Core& core;
@@ -37,7 +37,7 @@ struct LongWork {
   std::function<void(Response message)> tell;
 };
 
-// What a LongWorkCall does, from its request to its result.
+// Each DoLongWork does the work of a LongWorkCall, from its request to its result.
 absl::StatusOr<v1::CompactResponse::Result> DoLongWork(const v1::CompactRequest& request,
                                                        const LongWork<v1::CompactResponse>& work);
 absl::StatusOr<v1::CreateBackupResponse::Result> DoLongWork(const v1::CreateBackupRequest& request,

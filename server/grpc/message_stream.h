@@ -146,8 +146,7 @@ class MessageStream : public grpc::ServerBidiReactor<Incoming<Request>, Response
   }
 
   bool begun_ ABSL_GUARDED_BY(mutex_) = false;  // the call was admitted, by its first request
-  // Of the request that was read last: whether it is counted as in memory, and by the limits of bytes a
-  // second.
+  // Whether the request that was read last is counted as in memory, and by the limits of bytes a second.
   bool admitted_ ABSL_GUARDED_BY(mutex_) = false;
   bool taken_ ABSL_GUARDED_BY(mutex_) = false;
 };

@@ -81,7 +81,7 @@ void MultiplexedCalls::OnReadDone(bool ok) {
     if (held == nullptr) {
       for (const v1::Call& call : message->calls()) turned_away_.push_back(call.number());
     }
-    // The next message is asked for behind the answers to this one (ReadOn): gRPC tells the client in a
+    // The next message is asked for after the answers to this one (ReadOn): gRPC tells the client in a
     // packet of its own that it may send more, for which it would be woken another time.
     paused_ = dispatching_ = true;
   }

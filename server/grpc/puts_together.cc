@@ -66,7 +66,7 @@ void Put(Core& core, std::span<PutOfMany* const> puts, Patience patience) {
 
 /// Carries out a part of the puts.
 ///
-/// refused  The error of an earlier put that is to be made again, if there was one. None that comes behind it
+/// refused  The error of an earlier put that is to be made again, if there was one. None that comes after it
 ///          is made before it, because it could be of the same row.
 void CarryOutSlice(Core& core, std::span<PutOfMany> puts, Patience patience, absl::Status& refused) {
   std::vector<PutOfMany*> begun;

@@ -5,7 +5,7 @@
 namespace kvstore::server {
 namespace {
 
-/// What an entry takes in a message beside its bytes, at most.
+/// The most bytes that an entry takes in a message beside its own.
 constexpr size_t kEntryBytes = 16;
 
 }  // namespace

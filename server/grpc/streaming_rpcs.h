@@ -199,7 +199,7 @@ class ImportCall : public MessageStream<v1::PutRowsRequest, v1::PutRowsResponse>
   absl::Status PutMessage() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Unfinished unfinished_ ABSL_GUARDED_BY(mutex_);  // of the message
-  /// The error of an entry that found its dataset migrating. Nothing behind it is put any more.
+  /// The error of an entry that found its dataset migrating. Nothing after it is put any more.
   absl::Status refused_by_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -10,7 +10,7 @@
 
 namespace kvstore::server {
 
-/// What a call with one request and one answer begins with: its request, which is not read yet, and the call
+/// The beginning of a call with one request and one answer: its request, which is not read yet, and the call
 /// to read it from.
 template <typename Request>
 struct Opening {

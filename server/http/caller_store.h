@@ -82,7 +82,7 @@ class CallerStore : public ForwardingStore {
   template <typename Result, typename Entry, typename Send>
   absl::StatusOr<std::vector<Result>> Resume(std::span<const Entry> entries, std::vector<Result>& done,
                                              const Send& send);
-  /// Reads a batch piece by piece, so that not much more is in memory than an answer may have. Entries behind
+  /// Reads a batch piece by piece, so that not much more is in memory than an answer may have. Entries after
   /// that get the error that says so.
   ///
   /// read  Reads entries.

@@ -13,8 +13,7 @@
 namespace kvstore::server {
 
 /// A call that follows a dataset, as server-sent events: each has the JSON of a change as its data, and the
-/// token to go on behind it as its id.
-/// (https://html.spec.whatwg.org/multipage/server-sent-events.html)
+/// token to go on after it as its id. (https://html.spec.whatwg.org/multipage/server-sent-events.html)
 ///
 /// The order is: Begin, then Produce again and again, where Run, Post or one of Suspend... has it done.
 /// Externally synchronised, but for what Call says.

@@ -134,7 +134,7 @@ void Connection::LookForClient() {
     self->looking_ = false;
     if (error || !self->running_ || self->state_ == State::kClosed) return;
     pollfd client{.fd = self->stream_->socket().native_handle(), .events = POLLRDHUP, .revents = 0};
-    // The end of what it sends may stand behind bytes that are not read.
+    // The end of what it sends may stand after bytes that are not read.
     if (::poll(&client, 1, 0) > 0) self->gone_.store(true, std::memory_order_relaxed);
     self->Read();
   });
@@ -199,7 +199,7 @@ void Connection::OnWritten(Error error, size_t size) {
 
 Connection::Clock::time_point Connection::DeadlineOf(const Pace& pace) const {
   const std::chrono::milliseconds stall(door_.core.options.limits.stall_ms);
-  // What a client took at once, perhaps into buffers of the system, does not buy it time to take nothing.
+  // Bytes that a client took at once, perhaps into buffers of the system, do not buy it time to take nothing.
   const auto average = pace.since + std::chrono::milliseconds(pace.bytes * 1'000 / kMinBytesPerSecond);
   return std::min<Clock::time_point>(average, pace.last) + stall;
 }
@@ -265,7 +265,7 @@ void Connection::Close() {
   timer_.cancel(ignored);
   look_timer_.cancel(ignored);
   stream_->socket().close(ignored);
-  // What a call in progress uses stays until OnCallDone.
+  // A call in progress uses the rest, which stays until OnCallDone.
   if (running_) return;
   Forget();
 }

@@ -33,8 +33,8 @@ namespace kvstore::server {
 /// Everything runs on the strand of its socket, except for the work of a call, which may run on a worker;
 /// meanwhile the strand touches nothing of the call, or of its request. The strand is told of what happens
 /// (bytes have come, were sent, a call has ended, it is late) and then takes as many steps as it can (Step).
-/// What is in memory of a client that sends much or takes nothing is bounded: by constants before the client
-/// is known, by its share of the bytes in flight then.
+/// The memory that a client which sends much or takes nothing can occupy is bounded: by constants before the
+/// client is known, and by its share of the bytes in flight from then on.
 class Connection : public std::enable_shared_from_this<Connection>, private CallTransport {
  public:
   /// door  Must outlive the connection.
@@ -191,7 +191,7 @@ class Connection : public std::enable_shared_from_this<Connection>, private Call
   bool draining_ = false;
   Pace pace_;  // of the handshake, the head, the body, the answer, or the goodbye
 
-  // What comes.
+  // The input.
   std::array<char, size_t{16} << 10> piece_{};
   bool reading_ = false;
   bool looking_ = false;
@@ -199,7 +199,7 @@ class Connection : public std::enable_shared_from_this<Connection>, private Call
   std::string in_;      // what was read and not consumed, from in_begin_ on
   size_t in_begin_ = 0;
 
-  // What goes.
+  // The output.
   std::deque<std::shared_ptr<const std::string>> out_;  // the first one from sent_ on
   size_t sent_ = 0;
   size_t out_bytes_ = 0;

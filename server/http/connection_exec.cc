@@ -51,7 +51,7 @@ bool Connection::AdvanceExec() {
       answers_ += BodyOf(exec_error_);
       EndExec();
     } else if (parser_->is_done()) {
-      // What has no end of line yet may be a last line.
+      // Bytes without an end of line may be the last line.
       if (lines_->partial_bytes() > 0) {
         lines_->End();
       } else {
@@ -99,7 +99,7 @@ void Connection::SendAnswers() {
 
 void Connection::EndExec() {
   exec_ended_ = true;
-  // What the client still sends is not read.
+  // The rest of the request, if the client still sends it, is not read.
   if (!parser_->is_done()) close_after_ = true;
 }
 
@@ -118,7 +118,7 @@ void Connection::StartLine(std::string line) {
 void Connection::ParseLine() {
   const size_t values = CountJsonValues(line_);
   const RequestSize size = {.bytes = line_.size(), .memory = line_.size() + values * kJsonValueBytes};
-  // What is counted now is the line and what it becomes; afterwards the admitted call counts that.
+  // From here on the line is counted with the values that it becomes; later the admitted call counts both.
   ReleaseBody();
   if (values > kMaxBodyValues) {
     return RefuseLine(absl::InvalidArgumentError(

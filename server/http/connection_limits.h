@@ -3,8 +3,8 @@
 #include <chrono>
 #include <cstddef>
 
-/// What a client of the HTTP API may have a connection keep, and for how long. Times of limits.stall_ms
-/// apply, too.
+/// Limits on what a client of the HTTP API may have a connection keep, and for how long, beside
+/// limits.stall_ms.
 namespace kvstore::server {
 
 /// The head of a request: its line and its headers.
@@ -24,7 +24,7 @@ inline constexpr size_t kMaxValuesOfAnybody = 16;
 /// Up to this size a body is kept before its call is admitted without being counted, and parsed where it was
 /// read.
 inline constexpr size_t kParsedHere = size_t{64} << 10;
-/// What a request takes in memory beside its body.
+/// The memory that a request takes beside its body.
 inline constexpr size_t kBareRequestBytes = size_t{4} << 10;
 /// So much is read ahead of the request that is being carried out.
 inline constexpr size_t kMaxAhead = size_t{32} << 10;
@@ -34,7 +34,7 @@ inline constexpr size_t kMaxWritten = size_t{256} << 10;
 inline constexpr size_t kMaxUnreadAnswers = size_t{256} << 10;
 /// Answers to lines are sent together until they have so many bytes.
 inline constexpr size_t kSentTogether = size_t{64} << 10;
-/// What a client sends behind the last answer is thrown away up to here.
+/// After the last answer so many bytes from the client are discarded before the connection is closed.
 inline constexpr size_t kMaxLingering = size_t{4} << 20;
 
 /// How long a head may take to come, or a TLS handshake.

@@ -20,7 +20,7 @@ namespace http = boost::beast::http;
 
 /// How much of a body is decoded at a time.
 constexpr size_t kDecoded = size_t{16} << 10;
-/// An answer up to this size is copied behind its head, so that both are sent at once.
+/// An answer up to this size is copied after its head, so that both are sent at once.
 constexpr size_t kCopiedBytes = size_t{64} << 10;
 
 absl::Status TooLarge(size_t most) {
@@ -48,7 +48,7 @@ bool Connection::AdvanceHead() {
     End();
     return false;
   }
-  // Some clients send an empty line behind a body.
+  // Some clients send an empty line after a body.
   while (!parser_ && (input().starts_with('\r') || input().starts_with('\n'))) Consume(1);
   while (!input().empty()) {
     if (!parser_) {
@@ -297,7 +297,7 @@ void Connection::ParseAndRun() {
   const size_t values = CountJsonValues(body_);
   const RequestSize size = {.bytes = body_.size(),
                             .memory = body_.size() + values * kJsonValueBytes + kBareRequestBytes};
-  // What is counted now is the body and what it becomes; afterwards the admitted call counts that.
+  // From here on the body is counted with the values that it becomes; later the admitted call counts both.
   ReleaseBody();
   absl::Status status;
   if (values > max_values_) {
@@ -330,7 +330,7 @@ void Connection::Execute() {
 // ---- answers ----
 
 void Connection::Reject(int status, const absl::Status& error, std::string more) {
-  // Of what cannot be understood the end is not known either, and a stranger gets one answer.
+  // The end of a request that cannot be understood is not known either, and a stranger gets one answer.
   if (status == 400 || status == 401 || status == 431) close_after_ = true;
   Answer({.status = status, .more = LinesOf(error) + std::move(more)},
          std::make_shared<const std::string>(BodyOf(error)));
@@ -358,7 +358,7 @@ void Connection::Answer(AnswerHead head, std::shared_ptr<const std::string> body
   if (!head_.origin.empty() && door_.Allows(head_.origin)) head.origin = head_.origin;
   std::string text = WriteHead(head);
   if (head_.method == kHeadMethod) {
-    // Whoever asks for the head takes bytes behind it for the next answer.
+    // Whoever asks for the head takes bytes after it for the next answer.
     Send(std::move(text));
   } else if (body->size() <= kCopiedBytes) {
     Send(text + *body);
@@ -373,7 +373,7 @@ void Connection::Answer(AnswerHead head, std::shared_ptr<const std::string> body
 
 bool Connection::AdvanceAnswer() {
   if (writing_ || !out_.empty()) return false;
-  // What the answer took counts until here.
+  // The memory of the answer is counted until here.
   Forget();
   if (close_after_) {
     End();

@@ -113,7 +113,7 @@ size_t ConnectionList::size() const {
 bool NamesThisMachine(std::string_view host) {
   // Browsers say in each request which host they ask; HTTP/1.0 does without.
   if (host.empty()) return true;
-  // A port may follow, also behind an address in brackets.
+  // A port may follow, also after an address in brackets.
   const size_t colon = host.rfind(':');
   if (colon != std::string_view::npos && host.find(']', colon) == std::string_view::npos)
     host = host.substr(0, colon);

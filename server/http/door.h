@@ -95,7 +95,7 @@ class ConnectionList {
 /// page may come from a name of its own that leads here. True also if the request names none.
 bool NamesThisMachine(std::string_view host);
 
-/// What all connections of the HTTP API share.
+/// The state that all connections of the HTTP API share.
 struct HttpDoor {
   /// encryption  Null: connections are not encrypted.
   HttpDoor(Core& calls, const Certificates* encryption);
@@ -108,7 +108,7 @@ struct HttpDoor {
   bool Serves(std::string_view host) const { return !checks_host || NamesThisMachine(host); }
 
   Core& core;
-  /// What a new connection is encrypted with; null: it is not.
+  /// Returns the TLS context that encrypts a new connection; null if connections are not encrypted.
   std::shared_ptr<boost::asio::ssl::context> Tls() const {
     return certificates == nullptr ? nullptr : certificates->context();
   }

@@ -44,7 +44,7 @@ class HttpApi::Impl {
   }
   void Stop() {
     Drain();
-    // What ends by itself gets its last bytes out first.
+    // Connections that end by themselves get their last bytes out first.
     if (door_.connections.AwaitNone(kLastAnswers)) return;
     // One that was accepted a moment ago may come late.
     do {

@@ -23,7 +23,7 @@ namespace kvstore::server {
 /// instead, if one of the first two fails. Externally synchronised, but for what Call says.
 class JsonCall : public Call {
  public:
-  /// What the client says about a write that it may repeat; both are empty if it says nothing.
+  /// Identifies a write that the client may repeat; both are empty if the client says nothing about that.
   struct Repetition {
     std::string request_id;
     std::string first_instance;

@@ -20,7 +20,7 @@
 
 namespace kvstore::server {
 
-/// What an operation that is about the server itself may use.
+/// The request of an operation about the server itself, and all that the operation may use.
 struct ServedRequest {
   Core& core;
   /// The caller. Null if the server has no list of tokens, or if the operation needs no right and the caller

@@ -20,8 +20,8 @@ namespace {
 
 using JsonAnswer = absl::StatusOr<Json>;
 
-/// What build information says that this is: of a version that has all which is answered here, so that tools
-/// ask for it.
+/// The version in the build information. Prometheus of this version has everything that is answered here, so
+/// that tools ask for it.
 constexpr std::string_view kPrometheusVersion = "2.40.0";
 /// Names beyond this are left out, and the answer says so.
 constexpr size_t kMostNames = 10'000;
@@ -293,7 +293,7 @@ const JsonOperations& PrometheusOperations() {
     add("query_range", Operation::kQueryReport, "Evaluates a query at many times", range, &ServeQuery);
     add("query", Operation::kQueryReport, "Evaluates a query once", instant, &ServeQuery);
     add("series", Operation::kQueryReport, "Returns the series that match", &ReadMatch, &ServeSeries);
-    // Of reports that the caller may read.
+    // These answer with reports that the caller may read.
     add("labels", Operation::kListReports, "Returns the segment keys", &ReadMatch, &ServeLabels);
     add(kLabelValues, Operation::kListReports, "Returns the values of a key", &ReadMatch, &ServeLabelValues);
     all.at(std::string(kLabelValues)).wrap = &WrapLabelValues;

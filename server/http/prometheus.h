@@ -6,7 +6,7 @@
 
 namespace kvstore::server {
 
-/// Prometheus' HTTP API over reports, as much of it as Grafana asks for: by the rest of the path behind
+/// Prometheus' HTTP API over reports, as much of it as Grafana asks for: by the rest of the path after
 /// /api/v1/. docs/grafana.md says what is answered. A value that lives as long as the process.
 ///
 /// https://prometheus.io/docs/prometheus/latest/querying/api/

@@ -91,7 +91,7 @@ bool TakesGzip(std::string_view accepted) {
   for (const auto& [coding, parameters] : codings) {
     if (!beast::iequals(coding, "gzip")) continue;
     for (const auto& [name, value] : parameters) {
-      // A quality has up to three digits behind the point.
+      // A quality has up to three digits after the point.
       if (beast::iequals(name, "q") && value.find_first_not_of("0.") == beast::string_view::npos)
         return false;
     }
@@ -120,7 +120,7 @@ absl::StatusOr<RequestHead> ReadHead(const RequestParser& parser) {
   head.expects_continue = beast::iequals(message[http::field::expect], "100-continue");
   if (message.count(http::field::host) != 1 && !head.is_http10)
     return absl::InvalidArgumentError("Host: must be there, once");
-  // Of two of them a proxy in front may have looked at the other one.
+  // A request with two of them is refused, because a proxy in front may have looked at the other one.
   for (const http::field field : {http::field::authorization, http::field::origin}) {
     if (message.count(field) > 1) {
       return absl::InvalidArgumentError(

@@ -15,7 +15,7 @@ namespace kvstore::server {
 
 using RequestParser = boost::beast::http::request_parser<boost::beast::http::buffer_body>;
 
-/// What the head of a request says. Strings are as they came.
+/// The head of a request. Strings are as they came.
 struct RequestHead {
   std::string method;
   std::string target;

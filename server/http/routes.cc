@@ -166,7 +166,7 @@ std::optional<Route> FindConsole(std::string_view method, const std::vector<std:
   } else if (path[0] == "console") {
     for (size_t i = 1; i < path.size(); ++i) name += (i == 1 ? "" : "/") + path[i];
   }
-  // What the page names is relative to "/".
+  // The page itself is served only at "/", because the addresses in it are relative to that.
   const ConsoleFile* const file =
       path[0] == "console" && name == "index.html" ? nullptr : FindConsoleFile(name);
   if (file == nullptr) return std::nullopt;

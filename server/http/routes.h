@@ -12,7 +12,7 @@
 
 namespace kvstore::server {
 
-/// What a request asks for.
+/// The destination of a request: an operation, a stream, a page or an error.
 struct Route {
   enum class Kind {
     kOperation,  ///< `operation`, by POST with its fields in the body, or by GET with them in `request`.

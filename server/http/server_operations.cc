@@ -95,7 +95,7 @@ JsonAnswer Migrate(const ServedRequest& served) {
   return Json{{"status", *std::move(status)}};
 }
 
-/// Of an operation that tells more lines than this, the client is told these.
+/// The most lines of an operation that its client is told: the first ones.
 constexpr size_t kMostLines = 10'000;
 
 /// Returns an error that also says what an operation had told before it failed.

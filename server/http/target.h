@@ -12,7 +12,8 @@ namespace kvstore::server {
 /// Names and values in their order; any bytes.
 using Parameters = std::vector<std::pair<std::string, std::string>>;
 
-/// What a request asks for, decoded: "/v1/datasets/a%2Fb?limit=5" has the path {"v1", "datasets", "a/b"}.
+/// The path and query of a request, decoded: the path of "/v1/datasets/a%2Fb?limit=5" is {"v1", "datasets",
+/// "a/b"}, and its query has one parameter.
 struct Target {
   std::vector<std::string> path;  ///< Any bytes. At least one; perhaps empty ones.
   Parameters query;
