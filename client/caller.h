@@ -99,7 +99,7 @@ class Caller {
   /// refusal.
   absl::Status Once(const Attempt& attempt) const { return Repeat(attempt, /*writes=*/true); }
 
-  /// What a failed attempt means: its error, and whether to retry.
+  /// The meaning of a failed attempt: its error, and whether to retry.
   struct Verdict {
     bool retry = false;
     bool lost = false;  ///< The attempt was lost on the way there or back.

@@ -382,7 +382,7 @@ absl::StatusOr<std::vector<absl::Status>> Client::DeleteRows(std::string_view da
       }
       if (IsMigrating(results.back())) migrating = results.back();
     }
-    // Nothing behind it is sent: a delete that is retried must not come behind a later one of the same row.
+    // Nothing after it is sent: a delete that is retried must not come after a later one of the same row.
     if (!migrating.ok()) results.resize(deletes.size(), migrating);
     if (!status.ok()) {
       results.resize(deletes.size(), absl::UnavailableError("not sent: " + std::string(status.message())));

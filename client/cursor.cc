@@ -110,7 +110,7 @@ absl::StatusOr<bool> Cursor::Next(ScannedRow& row) {
 }
 
 std::string Cursor::marker() const {
-  // The message's marker is behind its last row, that of the request is before its first. In between a marker
+  // The message's marker is after its last row, that of the request is before its first. In between a marker
   // is made of the row that was returned last.
   if (last_key_.empty()) return start_;
   if (!HasRows() || ended_) return request_.marker();

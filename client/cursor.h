@@ -12,7 +12,7 @@
 
 namespace kvstore::client {
 
-/// A scan over the network. When the server is lost and comes back it goes on behind the last row. Externally
+/// A scan over the network. When the server is lost and comes back it goes on after the last row. Externally
 /// synchronised.
 class Cursor : public RowCursor {
  public:

@@ -27,7 +27,7 @@ enum Event : uint8_t { kOpened, kRead, kWritten, kHalfClosed, kFinished };
 std::array<Event, 5> events = {kOpened, kRead, kWritten, kHalfClosed, kFinished};
 void* Tag(Event event) { return &events.at(event); }
 
-/// Returns a call as a field of a CallsRequest: fields behind each other are the message.
+/// Returns a call as a field of a CallsRequest: such fields one after the other are the message.
 std::string AsField(const v1::Call& call) {
   using google::protobuf::io::CodedOutputStream;
   constexpr uint32_t kLengthDelimited = 2;  // protobuf's type of messages
@@ -135,7 +135,7 @@ void MultiplexedStream::Run() {
         } else {
           MutexLock lock(mutex_);
           closed_ = ended = true;
-          // gRPC allows no Write beside it, and none behind it.
+          // gRPC allows no Write beside it, and none after it.
           WaitForWriter(lock);
           stream_->Finish(&end, Tag(kFinished));
         }
@@ -178,8 +178,8 @@ void MultiplexedStream::OnRead() {
       sent = Send(lock);
     }
   }
-  // gRPC tells the server in a packet of its own that it may send more. Behind a message the server has both
-  // at once; else behind the next one, which those that are woken may send at once, too.
+  // gRPC tells the server in a packet of its own that it may send more. After a message the server has both
+  // at once; else after the next one, which those that are woken may send at once, too.
   if (sent) stream_->Read(&received_, Tag(kRead));
   Wake(answered);
   if (!sent) stream_->Read(&received_, Tag(kRead));

@@ -90,7 +90,7 @@ class MultiplexedStream {
 
   grpc::ClientContext context_;
   grpc::CompletionQueue queue_;
-  /// What it writes are CallsRequests, which are put together of calls that their threads have encoded.
+  /// Writes each CallsRequest as bytes, put together from calls that the threads of the callers have encoded.
   std::unique_ptr<grpc::ClientAsyncReaderWriter<grpc::ByteBuffer, v1::CallsResponse>> stream_;
   v1::CallsResponse received_;     // of thread_
   std::atomic<uint64_t> last_{0};  // the number of the last call

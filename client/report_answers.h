@@ -81,7 +81,7 @@ class AnswerCollector {
 
  private:
   /// Moves to the metric and the filter of the series that comes next. Returns false if the query has no such
-  /// metric and filter behind those of the series before it.
+  /// metric and filter after those of the series before it.
   bool MoveTo(const reports::ResultSeries& series);
 
   const reports::Query& query_;

@@ -63,7 +63,7 @@ class FlatJson {
  private:
   friend class PlainJson;
 
-  /// What there was at some moment.
+  /// The sizes of the lists at some moment, for ReturnTo.
   struct Mark {
     size_t elements = 0;
     size_t fields = 0;

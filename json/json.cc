@@ -16,7 +16,7 @@ namespace {
 /// No shorter number is an integer beyond 64 bits, a minus sign counted.
 constexpr size_t kLeastWideInteger = std::string_view("18446744073709551616").size();
 
-/// What the characters of a text say about it before it is parsed.
+/// The properties of a text that its characters show before it is parsed.
 struct Outline {
   int depth = 0;             // how deep arrays and objects nest
   bool long_number = false;  // a number has kLeastWideInteger digits in a row, or more
@@ -71,7 +71,7 @@ absl::Status CheckDepth(const Outline& outline, int max_depth) {
 }
 
 absl::StatusOr<Json> Parse(std::string_view text) {
-  // The library takes a zero byte for the end of the text, and looks at nothing behind it.
+  // The library takes a zero byte for the end of the text, and looks at nothing after it.
   if (const size_t zero = text.find('\0'); zero != std::string_view::npos) return NotJson(text, zero + 1);
   try {
     return Json::parse(text);

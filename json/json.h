@@ -16,9 +16,9 @@ using Json = nlohmann::json;
 inline constexpr int kMaxEnvelopeDepth = kMaxJsonDepth + 4;
 
 /// Parses one JSON text (UTF-8). INVALID_ARGUMENT says where it is malformed, or that it nests deeper than
-/// `max_depth`, which is checked before any recursive code runs. Also INVALID_ARGUMENT for an integer
-/// beyond 64 bits, with the path of its field, because a `Json` would hold it as a real number, without its
-/// last digits. Never throws.
+/// `max_depth`, which is checked before any recursive code runs. Also INVALID_ARGUMENT for an integer beyond
+/// 64 bits, with the path of its field, because a `Json` would hold it as a real number, without its last
+/// digits. Never throws.
 absl::StatusOr<Json> ParseJson(std::string_view text, int max_depth = kMaxJsonDepth);
 
 /// As ParseJson, but integers beyond 64 bits become the nearest real numbers. For the documents of objects,

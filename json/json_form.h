@@ -12,8 +12,8 @@ struct JsonFormField {
   bool required = true;
 };
 
-/// What the request and the answer of an operation in JSON consist of, beside the envelope ("op", "id",
-/// "ok"). It is written next to the operation, and a test compares it with what the operation reads.
+/// The fields of the request and of the answer of an operation in JSON, beside the envelope ("op", "id",
+/// "ok"). A form is written next to its operation, and a test compares it with what the operation reads.
 struct JsonForm {
   std::string_view summary;
   /// The path by which a GET asks for the same, with the fields of the request that it has:

@@ -25,7 +25,8 @@ size_t PlainBytes(const char* bytes) {
   std::memcpy(&word, bytes, sizeof(word));
   constexpr uint64_t kOnes = 0x0101010101010101;
   constexpr uint64_t kHighs = kOnes << 7;
-  // Of a byte that is none of these the highest bit stays 0, up to the first that is one.
+  // The highest bit of a byte of `others` is 0 for each byte before the first one that is not plain, and 1
+  // for that one.
   const auto zeros = [](uint64_t value) { return (value - kOnes) & ~value; };
   const uint64_t others =
       zeros(word ^ kOnes * '"') | zeros(word ^ kOnes * '\\') | ((word - kOnes * 0x20) & ~word) | word;

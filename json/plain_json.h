@@ -24,7 +24,7 @@ class PlainJson {
   /// Gives up, for a caller that has found out why: whatever is read from now on is empty.
   void Fail();
 
-  /// Takes a punctuation mark if it comes next, behind spaces.
+  /// Takes a punctuation mark if it comes next, after spaces.
   bool Take(char mark);
   /// Takes it, or gives up.
   void Expect(char mark) {

@@ -77,7 +77,7 @@ uint32_t ReadCount(JsonFields& fields, std::string_view name, uint32_t otherwise
 }
 
 std::string Execute(KVStore& store, const reports::ReportsOf& reports_of, std::string_view line) {
-  // Of many points, a tree of the request would take several times as long as to write them.
+  // Points are read without a tree of the request, which would take several times as long as writing them.
   if (const auto write = reports::PlainWrite::Read(line)) {
     if (const auto answer = write->CarryOut(reports_of)) return Envelope(*answer, write->id());
   }

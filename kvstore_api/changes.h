@@ -55,7 +55,7 @@ struct MappingChange {
 /// A column, object or entry that a write has touched, **as it is now**: it may have been written again
 /// since, which follows as another change.
 struct Change {
-  std::string token;   ///< To go on behind this change.
+  std::string token;   ///< To go on after this change.
   uint64_t at_ms = 0;  ///< When the write was made, by the clock of the store.
   std::variant<RowChange, ObjectChange, MappingChange> what;  ///< By the dataset's shape.
   friend bool operator==(const Change&, const Change&) = default;
@@ -63,7 +63,7 @@ struct Change {
 
 struct ChangePage {
   std::vector<Change> changes;
-  std::string token;  ///< To go on behind this page; never empty.
+  std::string token;  ///< To go on after this page; never empty.
   /// All writes that were made until then (ms) are in this page or before it; 0 if it is not known, because
   /// more follows at once.
   uint64_t complete_until_ms = 0;
@@ -79,11 +79,11 @@ struct ChangeOptions {
 /// Somebody who follows a dataset and has said how far it has come (KVStore::SetConsumer).
 struct ChangeConsumer {
   std::string name;
-  /// Behind what it has dealt with. Empty: some of what is behind that is not kept any more, so it must begin
-  /// again.
+  /// The place after all changes that it has dealt with. Empty: some of the changes after that are not kept
+  /// any more, so it must begin again.
   std::string token;
   uint64_t set_ms = 0;  ///< When that was said.
-  uint64_t lag_ms = 0;  ///< How old the oldest change behind the token is; 0: there is none.
+  uint64_t lag_ms = 0;  ///< How old the oldest change after the token is; 0: there is none.
   friend bool operator==(const ChangeConsumer&, const ChangeConsumer&) = default;
 };
 

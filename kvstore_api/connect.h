@@ -64,7 +64,7 @@ struct ConnectOptions {
 ///   refuses them because it has too many. That includes writes, which carry a request ID by which the server
 ///   recognises a retry. A server that was restarted meanwhile cannot: then the write fails with UNAVAILABLE,
 ///   and may or may not have happened. Creating an object is idempotent in that case, too.
-/// - Pages end at kMaxWireBytes. A scan that loses its server continues by itself behind the last row.
+/// - Pages end at kMaxWireBytes. A scan that loses its server continues by itself after the last row.
 /// - UpdateObject runs its transform in this process, and writes the result if nobody else has written the
 ///   object meanwhile; otherwise it starts again.
 /// - UNAUTHENTICATED and PERMISSION_DENIED.

@@ -29,7 +29,7 @@ class RowCursor {
   /// the scan continues where it was.
   [[nodiscard]] virtual absl::StatusOr<bool> Next(ScannedRow& row) = 0;
 
-  /// Returns a token with which ScanRows continues behind the row that Next returned last, also in another
+  /// Returns a token with which ScanRows continues after the row that Next returned last, also in another
   /// process; empty before the first row.
   [[nodiscard]] virtual std::string marker() const = 0;
 };
@@ -83,7 +83,7 @@ class KVStore {
   /// on with the page's token.
   ///
   /// FAILED_PRECONDITION if the dataset keeps no changes. INVALID_ARGUMENT for a token of another dataset,
-  /// also one of the same name that was dropped. OUT_OF_RANGE if some behind the token are not kept any more,
+  /// also one of the same name that was dropped. OUT_OF_RANGE if some after the token are not kept any more,
   /// or were lost with the last writes before a power failure: nothing is left out silently. Whoever follows
   /// the dataset must then begin again.
   [[nodiscard]] virtual absl::StatusOr<ChangePage> ReadChanges(std::string_view dataset,
@@ -94,9 +94,10 @@ class KVStore {
   /// again, and the stream goes on where it was. Arguments and errors are those of ReadChanges.
   [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<ChangeStream>> WatchChanges(std::string_view dataset,
                                                                                    std::string_view from) = 0;
-  /// Notes how far somebody who follows the dataset has come, under a name. What is behind the token stays
-  /// until it has passed, also if it is older than keep_changes_ms; a dataset keeps no more than 4 GiB of
-  /// changes all the same, and one that falls behind so far has to begin again (OUT_OF_RANGE).
+  /// Notes how far somebody who follows the dataset has come, under a name. Changes after the token are kept
+  /// until the token has passed them, also if they are older than keep_changes_ms; a dataset keeps no more
+  /// than 4 GiB of changes all the same, and a follower that falls behind so far has to begin again
+  /// (OUT_OF_RANGE).
   ///
   /// name   1 to kMaxConsumerNameBytes letters, digits, '_', '-' and '.'. RESOURCE_EXHAUSTED if it is new and
   ///        there are kMaxConsumers.
@@ -159,8 +160,8 @@ class KVStore {
   /// or fails on its own. Answers are in the order asked. A batch is not atomic.
   ///
   /// Each row that GetRows returns is a page like that of GetRow, which may end early, or be empty, and then
-  /// has a marker. A batch reads about 64 MiB; the rows behind fail with RESOURCE_EXHAUSTED, which IsPaused
-  /// (backend_api/scan_budget.h) recognises, and were not read: ask for them in another batch.
+  /// has a marker. A batch reads about 64 MiB; the rows after that fail with RESOURCE_EXHAUSTED, which
+  /// IsPaused (backend_api/scan_budget.h) recognises, and were not read: ask for them in another batch.
   [[nodiscard]] virtual absl::StatusOr<std::vector<absl::StatusOr<Row>>> GetRows(
       std::string_view dataset, std::span<const RowRead> reads) = 0;
   [[nodiscard]] virtual absl::StatusOr<std::vector<absl::StatusOr<PutResult>>> PutRows(
@@ -190,7 +191,7 @@ class KVStore {
   /// set. INVALID_ARGUMENT if the ID is malformed or of another dataset's type.
   [[nodiscard]] virtual absl::StatusOr<Object> GetObject(std::string_view dataset, uint64_t id,
                                                          const ObjectReadOptions& options) = 0;
-  /// Returns 1 to 10,000 objects, each with its own status, as GetRows: those behind about 64 MiB were not
+  /// Returns 1 to 10,000 objects, each with its own status, as GetRows: those after about 64 MiB were not
   /// read, and must be asked for in another batch.
   [[nodiscard]] virtual absl::StatusOr<std::vector<absl::StatusOr<Object>>> GetObjects(
       std::string_view dataset, std::span<const uint64_t> ids, const ObjectReadOptions& options) = 0;

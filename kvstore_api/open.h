@@ -112,7 +112,7 @@ struct Coordination {
   std::string root = "/kvstore";  ///< The node below which all of the store's nodes are.
 };
 
-/// What a store consists of. How a server serves it is configured apart (ServerOptions).
+/// The settings of a store. How a server serves it is configured apart (ServerOptions).
 struct OpenOptions {
   /// The directory of the embedded engine, and of local copies of the catalog and the shard maps.
   std::filesystem::path data;

@@ -37,7 +37,7 @@ struct ReadOptions {
   size_t max_bytes = kDefaultPageBytes;
   /// Row::marker of the page before; empty for the first page.
   std::string marker;
-  /// The first page begins behind this column, in byte order, whether there is such a column or not; nullopt:
+  /// The first page begins after this column, in byte order, whether there is such a column or not; nullopt:
   /// with the first column. Not looked at where there is a marker.
   std::optional<std::string> after_column;
 };

@@ -139,7 +139,7 @@ absl::StatusOr<Json> Evaluate(Reports& reports, const Expression& expression, co
   if (query->to <= query->from) return MatrixOf(Json::array());
   const auto result = reports.Run(*query);
   if (!result.ok()) return result.status();
-  // What is aggregated has no name any more, as in Prometheus.
+  // An aggregated series has no name any more, as in Prometheus.
   std::optional<std::string> name;
   if (!expression.by) name = selector.report + ":" + selector.metric;
   Json list = Json::array();

@@ -14,7 +14,7 @@ absl::Status ErrorAt(size_t at, std::string_view problem) {
   return absl::InvalidArgumentError(fmt::format("query: at {}: {}", at + 1, problem));
 }
 
-/// Reads a string from its quote on, and moves `at` behind it.
+/// Reads a string from its quote on, and moves `at` past it.
 absl::StatusOr<std::string> ReadString(std::string_view query, size_t& at) {
   const size_t begin = at;
   const char quote = query[at++];

@@ -27,7 +27,7 @@ absl::Status CreateWithoutLeftovers(Backend& backend, Catalog& catalog, const Da
     if (!leftover || attempt == kAttempts) return created;
     const auto contents = catalog.Load();
     if (!contents.ok()) return contents.status();
-    // What is in the way may belong to a dataset whose entry cannot be read.
+    // The leftover may belong to a dataset whose entry cannot be read, so it is kept while there is one.
     if (NamesIncarnation(*contents, *leftover) || !contents->damaged.empty()) return created;
     DatasetSpec dead = spec;
     dead.incarnation = *leftover;

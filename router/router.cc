@@ -78,7 +78,7 @@ absl::Status Router::DropDataset(std::string_view name, const DropOptions& optio
 absl::StatusOr<DatasetSpec> Router::GetDataset(std::string_view name) {
   const auto found = directory().Find(name);
   if (!found.ok()) return found.status();
-  // Of a dataset whose entry cannot be read, nothing is known that could be shown.
+  // A dataset whose entry in the catalog cannot be read has no settings that could be returned.
   if (!(*found)->problem.ok() && (*found)->spec.backend.empty()) return (*found)->problem;
   return (*found)->spec;
 }

@@ -284,7 +284,7 @@ absl::StatusOr<JoinedPage> Router::ListObjects(std::string_view dataset, uint64_
     }
     const size_t before = done;
     for (JoinedObject& object : group) {
-      // The backend had no room for this object, though maybe for others behind it, since it need not read in
+      // The backend had no room for this object, though maybe for others after it, since it need not read in
       // this order. The next group begins with it, and the first of a group is always read.
       if (done > before && IsPaused(object.object.status())) break;
       const size_t size = object.object.ok() ? object.object->data.size() : 0;

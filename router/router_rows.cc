@@ -42,7 +42,7 @@ Row SealRow(uint64_t incarnation, std::string_view row, RowPage page) {
   return sealed;
 }
 
-/// Returns whether a read begins behind a column.
+/// Returns whether a read begins after a column.
 bool BeginsInside(const ReadOptions& options) { return !options.marker.empty() || options.after_column; }
 
 bool Contains(const RowRange& range, std::string_view row) {

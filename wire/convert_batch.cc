@@ -105,7 +105,7 @@ class PointsReader {
     const auto numbers =
         NumbersOf(points.values(), static_cast<size_t>(points.series_size()), "values.values");
     if (!numbers.ok()) return numbers.status();
-    // Of each series of the message, the one of the batch; a series without points is none of the batch's.
+    // Has the batch's number of each series of the message. A series without points gets none.
     constexpr uint32_t kNotYet = UINT32_MAX;
     std::vector<uint32_t> found(static_cast<size_t>(message_.series_metrics_size()), kNotYet);
     return EachPoint(points, "values", [&](int i, int series, int64_t time) -> absl::Status {

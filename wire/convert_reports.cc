@@ -15,8 +15,8 @@ namespace {
 
 using namespace reports;  // NOLINT(google-build-using-namespace): one side of every conversion
 
-/// Of what a query could not read so many are named, each with so many bytes, and of the parts of its cost so
-/// many: the end of an answer is one message.
+/// Bounds of the end of an answer, which is one message: how many of the things that a query could not read
+/// it names, how many bytes each name has, and of how many parts it tells the cost.
 constexpr size_t kMaxMissing = 1'000;
 constexpr size_t kMaxMissingBytes = 2'000;
 constexpr size_t kMaxParts = 64'000;

@@ -23,7 +23,7 @@ constexpr uint32_t kFixed64 = 1;
 constexpr uint32_t kBytes = 2;
 constexpr uint32_t kFixed32 = 5;
 
-/// Our messages have no more fields than this. Entries of fields behind them are only counted in the total.
+/// Our messages have no more fields than this. Entries of fields after them are only counted in the total.
 constexpr int kCountedFields = 32;
 
 /// The most entries that a list may have.
@@ -81,7 +81,7 @@ class Counter {
     return false;
   }
 
-  /// Moves behind the value of a field; sets `inner` to where its bytes begin, if it has a length.
+  /// Moves past the value of a field; sets `inner` to where its bytes begin, if it has a length.
   bool Skip(uint64_t kind, const char* end, const char*& inner) {
     uint64_t size = 0;
     switch (kind) {

@@ -35,7 +35,7 @@ ItemsSize SizeOf(const std::vector<Item>& items);
 /// packed  must be empty.
 void Pack(const std::vector<Item>& items, const ItemsSize& size, v1::PackedItems& packed);
 
-/// Packs items behind those that `packed` has.
+/// Packs items after those that `packed` has.
 void AppendPacked(const std::vector<Item>& items, v1::PackedItems& packed);
 
 /// Takes packed items apart from the front, some columns at a time. Errors of all functions are INTERNAL: the

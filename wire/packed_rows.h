@@ -21,7 +21,7 @@ using PackedRows = v1::ScanRowsResponse::PackedRows;
 /// messages are cheaper, which take their memory over in place of copying it.
 inline bool WorthPackingRows(const ItemsSize& first) { return first.bytes < 16'384 * first.cells; }
 
-/// Adds a row behind those that `packed` has.
+/// Adds a row after those that `packed` has.
 void AddRow(std::string_view key, const std::vector<Item>& items, PackedRows& packed);
 
 /// Takes packed rows apart, one after the other.
