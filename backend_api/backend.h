@@ -86,9 +86,9 @@ class Backend {
                                                                  ChangesFrom /*from*/) {
     return absl::UnimplementedError("backend: '" + spec.backend + "' does not keep changes");
   }
-  /// Returns the changes behind a position that this backend has returned: every write of a client that was
+  /// Returns the changes after a position that this backend has returned: every write of a client that was
   /// acknowledged, at least once, and those of each unit in order. None if there are none yet: does not wait.
-  /// OUT_OF_RANGE if some of what is behind the position is not kept any more, or was lost: nothing is left
+  /// OUT_OF_RANGE if some of what is after the position is not kept any more, or was lost: nothing is left
   /// out silently.
   [[nodiscard]] virtual absl::StatusOr<UnitChanges> ReadChanges(const DatasetSpec& spec,
                                                                 std::string_view /*position*/,
@@ -96,7 +96,7 @@ class Backend {
     return absl::UnimplementedError("backend: '" + spec.backend + "' does not keep changes");
   }
 
-  /// Keeps the changes behind a position until the consumer of this name has another one
+  /// Keeps the changes after a position until the consumer of this name has another one
   /// (KVStore::SetConsumer, whose name was checked). OUT_OF_RANGE as ReadChanges.
   [[nodiscard]] virtual absl::Status SetConsumer(const DatasetSpec& spec, std::string_view /*name*/,
                                                  std::string_view /*position*/) {

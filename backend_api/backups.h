@@ -10,7 +10,7 @@
 
 namespace kvstore {
 
-/// What makes backups of a store: `kv backup create` through a server. Thread-safe.
+/// Makes backups of a store: a server does so for `kv backup create`. Thread-safe.
 class BackupMaker {
  public:
   /// A backup that was made.
@@ -51,7 +51,7 @@ class Backups : public BackupMaker {
     std::vector<std::string> unreadable;
     bool more = false;  ///< There are older ones.
   };
-  /// What a verification has found.
+  /// The result of a verification.
   struct Verified {
     std::string id;
     uint64_t objects = 0;               ///< That were looked at.

@@ -58,7 +58,7 @@ class BatchBytes {
   std::atomic<size_t> bytes_{0};
 };
 
-/// The error of entries behind the limit, which were not read: RESOURCE_EXHAUSTED, ask for them in another
+/// The error of entries after the limit, which were not read: RESOURCE_EXHAUSTED, ask for them in another
 /// batch. IsPaused (scan_budget.h) is true for it.
 absl::Status BatchFullError();
 

@@ -16,12 +16,12 @@ struct MappingQuery {
   bool descending = false;
   uint32_t limit = 0;
   uint64_t offset = 0;
-  std::optional<MappingEntry> after;  ///< Start behind this entry, in the direction of the listing.
+  std::optional<MappingEntry> after;  ///< Start after this entry, in the direction of the listing.
 };
 
 struct MappingList {
   std::vector<MappingEntry> entries;
-  bool more = false;  ///< Entries remain behind the last one.
+  bool more = false;  ///< Entries remain after the last one.
 };
 
 /// The place of an entry in a scan. Entries are ordered by (from, to).

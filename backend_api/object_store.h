@@ -43,7 +43,7 @@ class ObjectStore {
   [[nodiscard]] virtual absl::Status Erase(uint64_t id) = 0;
 
   /// Returns the objects of `range` from its start on. The page ends as `options` say, and also when the
-  /// thread's ScanBudget (scan_budget.h) is spent; then it may have no objects, but `next` is always behind
+  /// thread's ScanBudget (scan_budget.h) is spent; then it may have no objects, but `next` is always after
   /// the start of the range. All backends have the order of IDs, so a scan may go on in another one.
   [[nodiscard]] virtual absl::StatusOr<ObjectScanPage> Scan(const IdRange& range,
                                                             const ObjectScanOptions& options) = 0;

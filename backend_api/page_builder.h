@@ -13,7 +13,7 @@
 
 namespace kvstore {
 
-/// What to read of a row: the caller's options, with the dataset's settings as of one moment.
+/// The part of a row to read: the caller's options, with the dataset's settings as of one moment.
 struct PageQuery {
   const std::optional<std::vector<std::string>>* columns = nullptr;  ///< Sorted, each once.
   uint32_t versions = 1;

@@ -13,7 +13,7 @@ absl::Status StatusOf(const absl::StatusOr<Result>& result) {
   return result.status();
 }
 
-/// Carries out one write after the other. Once a write was refused because the dataset migrates, all behind
+/// Carries out one write after the other. Once a write was refused because the dataset migrates, all after
 /// it get the same error: the router repeats refused writes, so a later one, which could be of the same row,
 /// must not be made before.
 template <typename Result, typename Write, typename Carry>

@@ -14,7 +14,7 @@
 
 namespace kvstore {
 
-/// The last cell that a page of a row returned; the next page starts right behind it. A value, which can be
+/// The last cell that a page of a row returned; the next page starts right after it. A value, which can be
 /// stored, sent elsewhere, and used after a restart. Writes in between do not invalidate it.
 struct RowPosition {
   std::string column;
@@ -29,7 +29,7 @@ struct RowPage {
   std::optional<RowPosition> next;  ///< Where the next page starts; none at the end of the row.
 };
 
-/// The position of a scan: behind `row`, or inside it.
+/// The position of a scan: after `row`, or inside it.
 struct ScanPosition {
   std::string row;
   std::optional<RowPosition> inside;
@@ -45,7 +45,7 @@ class RowScan {
   virtual ~RowScan() = default;
   /// Reads the next row, or the next piece of a large one, into `row`, reusing its memory; false at the end.
   [[nodiscard]] virtual absl::StatusOr<bool> Next(ScannedRow& row) = 0;
-  /// The position behind what Next returned last; none before the first.
+  /// The position after what Next returned last; none before the first.
   [[nodiscard]] virtual std::optional<ScanPosition> position() const = 0;
 };
 

@@ -12,7 +12,7 @@ namespace kvstore {
 
 /// A unit that a client's write has touched.
 struct UnitChange {
-  std::string position;  ///< Where to go on behind this change.
+  std::string position;  ///< Where to go on after this change.
   uint64_t at_ms = 0;    ///< When the write was made, by the backend's clock. Never decreases in a partition.
   /// The unit as it is now: a later change of it may be in it already. For rows the key may also be enc(row)
   /// alone, without cells: all of the row was deleted, and columns that it has now were written since; their
@@ -41,7 +41,7 @@ struct ChangeLimits {
 /// A follower of changes that has a name; as ChangeConsumer.
 struct UnitConsumer {
   std::string name;
-  std::string position;  ///< Empty: some of what is behind it is not kept any more.
+  std::string position;  ///< Empty: some of what is after it is not kept any more.
   uint64_t set_ms = 0;
   uint64_t lag_ms = 0;
 };

@@ -17,7 +17,7 @@
 /// enc preserves byte order, and no encoding is a prefix of another.
 namespace kvstore {
 
-/// Replaces the last byte of an end mark (0x01) to make a key behind all keys that start with the same
+/// Replaces the last byte of an end mark (0x01) to make a key after all keys that start with the same
 /// component.
 inline constexpr char kAfterEnd = 0x02;
 
@@ -31,7 +31,7 @@ std::optional<size_t> EncodedSize(std::string_view in);
 /// Decodes one whole enc(...), with its end mark, into `out`; false if it is malformed.
 bool Decode(std::string_view encoded, std::string& out);
 
-/// Returns the first key behind all keys that start with `encoded`, which must end with an end mark:
+/// Returns the first key after all keys that start with `encoded`, which must end with an end mark:
 /// 0x00 0x01 -> 0x00 0x02.
 std::string EndOf(std::string_view encoded);
 

@@ -23,7 +23,7 @@ class UnitWriter {
   /// fresh  Nobody but this worker has ever written these keys here: saves reading what is there.
   [[nodiscard]] virtual absl::Status Replace(uint64_t epoch, std::span<const Unit> units, bool fresh) = 0;
 
-  // What UnitReader::LastTimestamp and NextLocalIds returned on the other side goes in here, before clients
+  // These take the results of UnitReader::LastTimestamp and NextLocalIds on the other side, before clients
   // write on this one.
 
   /// Makes all timestamps that are assigned from now on higher than this one.

@@ -6,8 +6,8 @@
 
 #include "absl/status/status.h"
 
-/// What a person may do about an error, from the code that knows the cause to the program that shows the
-/// error. It is a payload of the status, which does not travel over the network.
+/// Advice says what a person may do about an error. It goes from the code that knows the cause to the program
+/// that shows the error, as a payload of the status, which does not travel over the network.
 namespace kvstore {
 
 /// Returns the same error with this advice, in place of any that it had. The status must not be OK.

@@ -8,7 +8,7 @@
 
 namespace kvstore {
 
-/// What tells one version of a file from another, without reading it.
+/// Identifies one version of a file without reading it.
 struct FileState {
   uint64_t device = 0;
   uint64_t inode = 0;

@@ -17,7 +17,7 @@ size_t EditDistance(std::string_view a, std::string_view b);
 /// would take long to compare.
 std::vector<std::string> Nearest(std::string_view word, const std::vector<std::string>& names);
 
-/// Returns "; did you mean A, or B?", to be put behind a message; empty without names.
+/// Returns "; did you mean A, or B?", to be appended to a message; empty without names.
 std::string DidYouMean(const std::vector<std::string>& meant);
 
 }  // namespace kvstore

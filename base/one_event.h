@@ -20,7 +20,8 @@ class OneEvent {
   OneEvent(const OneEvent&) = delete;
   OneEvent& operator=(const OneEvent&) = delete;
 
-  /// What this thread did before is seen by the one that waits. This must live until it returns.
+  /// Wakes the thread that waits, which then sees all that this thread did before. The event must live until
+  /// this returns.
   void Notify();
   /// Returns whether it has happened, at the latest at the deadline.
   bool WaitUntil(Clock::time_point deadline);

@@ -24,7 +24,7 @@ enum class PutMode {
   kIfAbsent,  ///< ALREADY_EXISTS if a blob has this name; of several writers exactly one succeeds.
 };
 
-/// What a store knows of a blob.
+/// The facts that a store knows about a blob.
 struct BlobInfo {
   uint64_t size = 0;  ///< Bytes.
   /// As BlobChecksum (blob_checksum.h) gives it; empty if the store does not keep it.

@@ -86,7 +86,7 @@ class Walk {
   }
 
  private:
-  /// Adds an entry to those of its folder; a folder with a '/' behind it, as it stands in the names that are
+  /// Adds an entry to those of its folder; a folder with a '/' after it, as it stands in the names that are
   /// sorted.
   static absl::Status AddSorted(const Descriptor& folder, const fs::path& path, std::string entry,
                                 std::vector<std::string>& sorted) {

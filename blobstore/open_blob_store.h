@@ -9,7 +9,7 @@
 
 namespace kvstore {
 
-/// What is done where the folder of a store does not exist.
+/// Says what is done if the folder of a store does not exist.
 enum class MissingFolder {
   kCreate,  ///< It is created for its owner alone (mode 0700); the folder above it must exist.
   kRefuse,  ///< NOT_FOUND.

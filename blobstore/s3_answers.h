@@ -11,7 +11,7 @@
 #include "blobstore/http_session.h"
 #include "blobstore/sha256.h"
 
-/// What S3's answers say, checked: the server may be broken or hostile.
+/// Reads S3's answers, and checks them: the server may be broken or hostile.
 namespace kvstore::s3 {
 
 /// Returns the digest in the form of the header "x-amz-checksum-sha256".

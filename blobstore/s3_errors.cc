@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint32_t kLongestRetryAfterMs = 10'000;
 
-/// What an answer says of an error.
+/// An error, as an answer reports it.
 struct Refusal {
   int status = 0;
   std::string code;     // of S3, such as "NoSuchKey"; empty: none, as in the answer to a HEAD

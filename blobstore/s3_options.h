@@ -34,8 +34,8 @@ struct S3Options {
   uint32_t connect_timeout_ms = 10'000;
   /// An attempt ends when fewer than 1,024 bytes a second have moved for this long; at least 1,000.
   uint32_t stall_timeout_ms = 20'000;
-  /// What may succeed later (no connection, a stall, a status 5xx or 429, a checksum that does not match) is
-  /// tried again until this long after the first failure since the last progress.
+  /// A request that may succeed later (no connection, a stall, a status 5xx or 429, a checksum that does not
+  /// match) is retried until this long after the first failure since the last progress.
   uint32_t retry_for_ms = 60'000;
   /// The delay before retry n is chosen at random, from 0 to this times 2^n, and to at most ten seconds
   /// ("full jitter"), so that clients that failed together do not come back together.

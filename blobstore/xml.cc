@@ -14,7 +14,7 @@ namespace {
 constexpr size_t kMaxDepth = 16;
 constexpr size_t kMaxElements = 50'000;
 
-/// What the callbacks of the parser build.
+/// The document that the callbacks of the parser build.
 struct Document {
   XML_Parser parser = nullptr;
   XmlElement root;  // its one child is the document's element

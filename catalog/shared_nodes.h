@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "catalog/catalog.h"
 
-/// What processes share in ZooKeeper, as backups have it: the settings of datasets, which hosts have which
+/// The part of ZooKeeper's contents that backups have: the settings of datasets, which hosts have which
 /// shards, the records of migrations. Golden tests pin the form.
 namespace kvstore {
 
@@ -17,7 +17,7 @@ namespace kvstore {
 ///   datasets/NAME, dropped/NAME, migrations/NAME   those of the catalog (zookeeper_catalog.h)
 ///   shards/id, shards/mod, shards/weights          the shard maps, and the weights of new objects
 ///
-/// What is under way at a moment, such as operations and sessions, is not among them.
+/// They leave out what is in progress at a moment, such as operations and sessions.
 using SharedNodes = std::map<std::string, std::string>;
 
 /// The name that the nodes have as a file of a backup.

@@ -38,7 +38,7 @@ class SharedNodesReader {
   std::string text_;
 };
 
-/// What RestoreSharedNodes has done.
+/// The result of RestoreSharedNodes.
 struct RestoredNodes {
   std::vector<std::string> made;      ///< The paths of the nodes that were missing.
   std::vector<std::string> left_out;  ///< Entries of datasets that did not exist: they were being created or

@@ -18,7 +18,7 @@ namespace kvstore {
 ///   ROOT/tables/DATASET-INCARNATION[-ENGINE]
 ///
 /// It has a hexadecimal digit for every four shards, the first shard in the lowest bit of the first digit. A
-/// bit says whether the table was made on the shard; those behind the last digit are 0. Thread-safe.
+/// bit says whether the table was made on the shard; those after the last digit are 0. Thread-safe.
 class ZooKeeperTableRecords : public TableRecords {
  public:
   /// root  The node below which all of the fleet's nodes are.

@@ -83,7 +83,7 @@ class ZooKeeper {
   /// the connection.
   static constexpr size_t kMaxNodeBytes = size_t{1000} << 10;
 
-  /// What becomes of a session while its servers cannot be reached.
+  /// Says what becomes of a session while its servers cannot be reached.
   enum class Away : uint8_t {
     /// It tries to connect several times a second, so that the session and its ephemeral nodes survive.
     kKeepsTrying,

@@ -166,7 +166,7 @@ absl::StatusOr<std::vector<ShardRange>> TakeRanges(const PackedJson& json, const
   if (!numbers.ok()) return numbers.status();
   std::vector<ShardRange> ranges;
   ranges.reserve(numbers->size());
-  uint64_t next_shard = 0;  // the first one behind the ranges so far
+  uint64_t next_shard = 0;  // the first one after the ranges so far
   uint64_t next_pair = 0;   // the first one that no range so far has named
   for (size_t i = 0; i < numbers->size(); ++i) {
     const auto [gap, length, named] = (*numbers)[i];

@@ -20,7 +20,7 @@
 /// a few pairs with many ranges, nor a pair for each range, takes more room than it must.
 namespace kvstore {
 
-/// What a frame may hold when it is unpacked; the lists of 65,536 ranges on 1,000 hosts take 0.8 MiB.
+/// The most bytes that a frame may unpack to; the lists of 65,536 ranges on 1,000 hosts take 0.8 MiB.
 inline constexpr size_t kMaxUnpackedMapBytes = size_t{8} << 20;
 
 /// Returns the packed part of these ranges, which ShardMap::Create accepts; empty if it would have more than

@@ -11,8 +11,8 @@ namespace kvstore {
 
 /// The shards first..last, whose hosts differ between two maps, all in the same way.
 struct ShardChange {
-  /// What an operator did: opened shards, closed them, moved them to another pair, promoted their slave to be
-  /// the master, or gave them another slave.
+  /// The operator's action: the operator opened shards, closed them, moved them to another pair, promoted
+  /// their slave to be the master, or gave them another slave.
   enum class Kind { kOpened, kClosed, kMoved, kPromoted, kNewSlave };
   Kind kind = Kind::kOpened;
   uint32_t first = 0;

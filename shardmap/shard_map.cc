@@ -37,7 +37,7 @@ absl::Status Invalid(fmt::format_string<Args...> format, Args&&... args) {
 /// that has a field twice, which the library would accept, deep nesting, or too many entries.
 class Checker : public nlohmann::json_sax<Json> {
  public:
-  /// What is wrong; OK if nothing is.
+  /// Returns what is wrong with the text; OK if nothing is.
   absl::Status Take() && { return std::move(found_); }
 
   bool null() override { return Value(); }

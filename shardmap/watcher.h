@@ -31,7 +31,7 @@ struct WatcherOptions {
   std::function<void(const ShardMap&)> on_update;
 };
 
-/// What the watcher has seen so far, for metrics and for people.
+/// Tells metrics and people what the watcher has seen so far.
 struct WatcherStats {
   uint64_t updates = 0;   ///< Maps of the source that came into force, including the first.
   uint64_t refused = 0;   ///< Bad edits that were refused; the map before stayed in force.

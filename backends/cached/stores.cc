@@ -239,7 +239,7 @@ absl::StatusOr<MappingList> CachedMappingStore::List(uint64_t from, const Mappin
     if (!read.ok()) return read.status();
     first = *std::move(read);
   }
-  // What is cached is enough if it is the whole list, or has as many entries as are wanted.
+  // The cached list is enough if it is the whole list, or has as many entries as are wanted.
   if (!first || (first->more && query.offset + query.limit > first->entries.size()))
     return of_->List(from, query);
   const std::vector<MappingEntry>& entries = first->entries;

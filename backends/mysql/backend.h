@@ -68,8 +68,8 @@ class MySqlBackend : public Backend {
   void Describe(MetricsSink& sink) const override;
 
   /// Makes the databases of all open shards, and in them the tables of `datasets`, unless they are there.
-  /// What migrates or moves is left alone. Hosts are worked on in parallel. To be run before the first
-  /// dataset is created, and after shards were opened.
+  /// Leaves alone what migrates or moves. Works on hosts in parallel. To be run before the first dataset is
+  /// created, and after shards were opened.
   ///
   /// datasets    returns the catalog's datasets on this backend. It is called again wherever a table is
   ///             missing, so that none is made of a dataset that was dropped or has migrated meanwhile. Null:

@@ -19,7 +19,7 @@ using std::chrono::milliseconds;
 constexpr milliseconds kFillPatience{200};
 constexpr microseconds kFirstLook{250};
 constexpr microseconds kLongestLook{20'000};
-/// What is sent to a server at once, to fill it.
+/// About how many bytes are sent to a server at once, to fill it.
 constexpr size_t kFillBytes = size_t{1} << 20;
 /// How often it is tried to reach all servers while their list changes, and the pause in between.
 constexpr int kListRounds = 20;

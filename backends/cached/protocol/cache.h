@@ -30,7 +30,7 @@ enum class CacheKind : uint8_t { kObjects, kMappings };
 /// "objects"
 std::string_view Name(CacheKind kind);
 
-/// What a read has found for one key.
+/// The result of a read for one key.
 struct Found {
   std::optional<std::string> value;  ///< What the cache has.
   /// Else: set if the reader may fill the cache with what the backend says.

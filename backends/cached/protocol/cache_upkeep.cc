@@ -7,8 +7,8 @@
 #include "backends/cached/protocol/cache.h"
 #include "kvstore_api/call_scope.h"
 
-/// What the thread of a cache does: it looks after the servers and after marks, and compares samples of what
-/// was written.
+/// The work of a cache's thread: it looks after the servers and after marks, and compares samples of what was
+/// written.
 namespace kvstore::cached {
 namespace {
 

@@ -124,7 +124,7 @@ absl::StatusOr<Cache::MarkedKey> Cache::MarkKey(const Key& key) {
         Mark made{.server = server, .key = text, .number = mark, .version = answer->version};
         server->Note(answer->guard);
         const auto now = server->known();
-        // What has changed in the guard may be of no concern to this key.
+        // The guard may have changed in a way that does not concern this key.
         if (now != nullptr && now->text == answer->guard && now->guard.list == known->guard.list &&
             KeyName(now->guard, key.incarnation, key.id) == text) {
           server->Succeeded();
@@ -189,7 +189,7 @@ absl::Status Cache::Write(const Key& key, const std::function<absl::Status()>& w
     ++(marked->mark ? stats_.marks : stats_.unmarked);
     absl::Status status;
     {
-      // What takes longer may still be under way when a quarantine ends.
+      // A write that takes longer may still be in flight when a quarantine ends.
       const CallScope scope(left);
       status = write();
     }

@@ -13,7 +13,7 @@
 
 namespace kvstore::cached {
 
-/// What an operator sees of a cache server.
+/// The state of a cache server, for operators.
 struct ServerState {
   std::string name;  ///< "memcached host:port"
   CacheKind kind = CacheKind::kObjects;

@@ -8,8 +8,8 @@
 
 namespace kvstore::cached {
 
-/// What a cache server's keys are worth, as the server itself says. Whoever reads or writes a key reads the
-/// guard after that, and what he did counts only if it is still the guard that he knew.
+/// Says which keys of a cache server can be trusted; the server itself stores it. Whoever reads or writes a
+/// key reads the guard after that, and what they did counts only if it is still the guard that they knew.
 struct Guard {
   /// A dataset that has left the backend, and may have come back.
   struct Dataset {

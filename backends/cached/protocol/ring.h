@@ -10,7 +10,7 @@
 namespace kvstore::cached {
 
 /// Which of several servers has a key, by consistent hashing: each server has many points on a ring, and a
-/// key belongs to the server of the first point behind its own (the method of ketama, not its points). Of n
+/// key belongs to the server of the first point after its own (the method of ketama, not its points). Of n
 /// servers, one more moves a share of 1 / (n + 1) of the keys.
 class Ring {
  public:

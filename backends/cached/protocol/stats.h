@@ -5,7 +5,7 @@
 
 namespace kvstore::cached {
 
-/// What the caches of one shape have done since the process started.
+/// Counts what the caches of one shape have done since the process started.
 struct CacheStats {
   std::atomic<uint64_t> hits{0};      ///< Reads that a cache has answered.
   std::atomic<uint64_t> fills{0};     ///< Reads of the backend whose answer was put into a cache.

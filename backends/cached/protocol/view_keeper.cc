@@ -43,7 +43,7 @@ absl::StatusOr<ViewKeeper::Turn> ViewKeeper::TakeTurn(bool share) {
   MutexLock lock(mutex_);
   const uint64_t before = begun_;
   for (;;) {
-    // What another thread has asked since this one came is as good, and so is what it has failed at.
+    // An answer, or a failure, that another thread got since this one came is as good as its own.
     if (share && answered_ > before) return Turn::kAnswered;
     if (share && !problem_.ok() && BootClock::now() < failed_ + kRest) return problem_;
     if (!asking_) break;
@@ -62,7 +62,7 @@ void ViewKeeper::EndTurn(const absl::Status& status) {
       answered_ = begun_;
       problem_ = status;
     } else if (CheckCall().ok()) {
-      // That the time of this thread's call is over would say nothing about ZooKeeper.
+      // If this thread's call had merely run out of time, that would say nothing about ZooKeeper.
       if (problem_.ok()) {
         spdlog::warn("caches: the list of servers cannot be read, so that caches are not used: {}",
                      std::string(status.message()));

@@ -56,7 +56,7 @@ class ViewKeeper {
   ViewKeeper(const ZooKeeperOptions& options, std::string path, View first);
   ~ViewKeeper();
 
-  /// What is known; null until the view was read once. It may not hold any more.
+  /// Returns the view as last read, which may be outdated; null until it was read once.
   std::shared_ptr<const KnownView> Load() const { return known_.Load(); }
   /// Asks ZooKeeper, or waits for the answer that another thread waits for. UNAVAILABLE if it cannot be
   /// reached; at once if that was so a moment ago. DEADLINE_EXCEEDED when the call's time is over.

@@ -14,7 +14,7 @@
 namespace kvstore::cached {
 namespace {
 
-/// What the client flag of an item says that it is; memcached gives a lease 0.
+/// The kinds of items, as their client flags tell them; memcached gives a lease 0.
 constexpr uint64_t kValue = 1;
 constexpr uint64_t kMarks = 2;
 constexpr size_t kMarkBytes = 16;
@@ -30,7 +30,7 @@ class MemcachedConnection {
   /// Sends commands, and returns the answers to so many of them.
   absl::StatusOr<std::vector<MemcachedAnswer>> Ask(std::string_view commands, size_t answers) {
     channel_.EndAt(std::chrono::steady_clock::now() + timeout_);
-    // What is there already is not the answer to this.
+    // Bytes that are there already are not the answer to these commands.
     if (auto status = channel_.CheckUnused(); !status.ok()) return status;
     if (auto status = channel_.Send(commands); !status.ok()) return status;
     std::vector<MemcachedAnswer> all;

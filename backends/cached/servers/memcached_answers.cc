@@ -75,7 +75,7 @@ absl::StatusOr<std::optional<MemcachedAnswer>> MemcachedAnswers::Next() {
     (flag.front() == 'c' ? answer.cas : answer.client) = *number;
   }
   used_ += size;
-  // What was returned is dropped once it is most of what there is.
+  // The bytes that were returned are dropped once they are most of the buffer.
   if (used_ > bytes_.size() / 2) {
     bytes_.erase(0, used_);
     used_ = 0;

@@ -18,7 +18,7 @@
 namespace kvstore::cached {
 namespace {
 
-/// Returns for each key a letter, and for 'H' the value behind it; then the guard.
+/// Returns for each key a letter, and for 'H' the value after it; then the guard.
 ///   KEYS  the keys; ARGV  the guard's key, the lease to take or '', for how long (ms), then the part of each
 ///   key
 constexpr std::string_view kLookText = R"lua(
@@ -137,7 +137,7 @@ class RedisConnection {
   /// most_parts  How many parts a list may have that is the answer.
   absl::StatusOr<RedisAnswer> Command(std::span<const std::string_view> words, size_t most_parts = 0) {
     channel_.EndAt(std::chrono::steady_clock::now() + timeout_);
-    // What is there already is not the answer to this.
+    // Bytes that are there already are not the answer to this command.
     if (auto status = channel_.CheckUnused(); !status.ok()) return status;
     if (auto status = channel_.Send(Encode(words)); !status.ok()) return status;
     for (;;) {

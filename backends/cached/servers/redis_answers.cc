@@ -107,7 +107,7 @@ absl::StatusOr<std::optional<RedisAnswer>> RedisAnswers::NextPart() {
 
 void RedisAnswers::Use(size_t size) {
   used_ += size;
-  // What was returned is dropped once it is most of what there is.
+  // The bytes that were returned are dropped once they are most of the buffer.
   if (used_ <= bytes_.size() / 2) return;
   bytes_.erase(0, used_);
   used_ = 0;

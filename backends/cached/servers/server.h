@@ -28,7 +28,7 @@ struct ServerOptions {
   std::shared_ptr<TlsClient> tls;          ///< Null: connections are not encrypted.
 };
 
-/// What a cache server says of a key.
+/// The answer of a cache server for one key.
 struct Looked {
   enum class Kind : uint8_t {
     kHit,     ///< It has a value.
@@ -42,14 +42,14 @@ struct Looked {
   uint64_t lease = 0;
 };
 
-/// What a cache server says of several keys, and of its guard.
+/// The answer of a cache server for several keys, with its guard.
 struct LookedAll {
   std::vector<Looked> keys;  ///< In the order of the keys.
   /// The guard, read after all of the keys; nullopt: the server has none.
   std::optional<std::string> guard;
 };
 
-/// What a server says of a mark that it was given.
+/// The answer of a server that has set a mark.
 struct Marked {
   std::optional<std::string> guard;  ///< Read after the key was marked.
   uint64_t version = 0;  ///< Of the key, opaque: if it is still this one, nothing else was done to it.

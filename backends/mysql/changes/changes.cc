@@ -30,7 +30,7 @@ using Patience = MasterAsks::Patience;
 constexpr uint64_t kRenewMs = 1000;
 /// For how long a process may not see a new shard map. What is too close to a change of it is refused.
 constexpr uint64_t kMapDelayMs = 600'000;
-/// Of so many pairs that have no shards any more the logs are read.
+/// A position may name at most so many pairs that have no shards any more; their logs are read too.
 constexpr size_t kMaxFormerPairs = 64;
 /// How long a follower who begins waits until what is in the log is committed.
 constexpr milliseconds kMaxCommit{5000};
@@ -312,7 +312,7 @@ absl::Status Changes::Resume(Space space, const ChangePosition& position, std::v
     if (pair.pair.domain) next.domain = *pair.pair.domain;
     now.pairs.push_back(std::move(next));
   }
-  // What was written to a pair before its last shard was moved away is in its log, and nowhere else.
+  // The log of a pair alone has what was written to it before its last shard was moved away.
   const auto former = std::count(known.begin(), known.end(), false);
   if (former > 0 && !HostsAreSealed(position, Secret())) {
     return TooLate(
@@ -358,7 +358,7 @@ absl::StatusOr<UnitChanges> Changes::Read(const DatasetSpec& spec, std::shared_p
   if (!from.ok()) return from.status();
   const Space space = SpaceOf(spec.shape);
   std::vector<PairNow> pairs = Ask(space, Patience::kShort);
-  const size_t mapped = pairs.size();  // those behind have no shards any more
+  const size_t mapped = pairs.size();  // those after these have no shards any more
   ChangePosition now{.made_ms = from->made_ms, .whole_ms = from->whole_ms, .pairs = {}};
   if (auto status = Resume(space, *from, pairs, now); !status.ok()) return status;
   now.seal = SealHosts(now.pairs, Secret());
@@ -371,7 +371,7 @@ absl::StatusOr<UnitChanges> Changes::Read(const DatasetSpec& spec, std::shared_p
                        .whole_ms = from->whole_ms};
   for (const ChangePosition::Pair& pair : now.pairs) tables.domains.insert(pair.domain);
 
-  // Who is furthest behind comes first, so that a busy pair does not keep the others back.
+  // The pair that is furthest behind comes first, so that a busy pair does not keep the others back.
   std::vector<size_t> order(pairs.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(),

@@ -51,11 +51,11 @@ class Changes {
 
   /// How far a position is behind.
   struct Lag {
-    /// What is behind the position was acknowledged within so long, by the servers' clocks: no change behind
-    /// it is older. 0: nothing was written to the servers since. What is written to other datasets there
-    /// counts as well, so that no log need be read.
+    /// No change after the position was acknowledged longer ago than this, by the servers' clocks. 0: nothing
+    /// was written to the servers since. Writes to other datasets there count as well, so that no log need be
+    /// read.
     uint64_t ms = 0;
-    /// Some of what is behind it is not in the logs any more, or was lost.
+    /// Some of what is after it is not in the logs any more, or was lost.
     bool is_lost = false;
   };
   /// Measures positions. Costs each master two statements, whatever the number of positions is. A master that
@@ -89,7 +89,7 @@ class Changes {
   static MasterAnswer AskOne(Fleet& fleet, const Host& host);
   /// Runs `work` for all pairs in parallel.
   void ForEach(Space space, std::vector<PairNow>& pairs, const std::function<void(PairNow&, size_t)>& work);
-  /// Returns the place behind which is everything that is not visible yet.
+  /// Returns the place after which is everything that is not visible yet.
   absl::StatusOr<LogPlace> AwaitNow(Space space, const PairNow& pair);
   /// Returns the place before the oldest transaction that the master's log has.
   ///

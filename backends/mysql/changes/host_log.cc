@@ -26,7 +26,7 @@ constexpr milliseconds kCollect{15};
 constexpr size_t kManyTransactions = 64;
 /// Between two attempts to connect.
 constexpr milliseconds kReconnect{200};
-/// What a row takes in memory beside its bytes, about.
+/// About how many bytes a row takes in memory besides the names of its row and column.
 constexpr size_t kRowBytes = sizeof(TouchedRow);
 
 /// Whether a table may be a dataset's.
@@ -192,7 +192,7 @@ void HostLog::Keep(Kept transaction, bool too_large, const LogVector& done) {
     const MutexLock lock(mutex_);
     end_ = done;
     if (too_large) {
-      // Who is before it reads it by a connection of its own, in parts.
+      // A follower that is before this transaction reads it over a connection of its own, in parts.
       kept_.clear();
       kept_bytes_ = 0;
       base_ = end_;
@@ -218,7 +218,7 @@ absl::StatusOr<LogPage> HostLog::Read(const DatasetTables& tables, const LogPlac
   Touch();
   {
     MutexLock lock(mutex_);
-    // Who is behind the end has read what the thread is about to read.
+    // A follower that is after the end has read already what the thread is about to read.
     const auto deadline = Clock::now() + kMaxWaitForEnd;
     while (started_ && !lost_ && !stopping_ && from.done.Has(base_) &&
            !(end_.Has(from.done) && end_.Has(wanted))) {
@@ -388,7 +388,7 @@ absl::StatusOr<LogPage> HostLog::ReadBehind(const DatasetTables& tables, const L
       case LogItem::Kind::kEnd:
         return LogPage{.units = std::move(page.units()), .next = page.place(), .at_end = ends_now};
       case LogItem::Kind::kBegin:
-        // What is behind it is not committed yet, or has become that a moment ago.
+        // Transactions after `visible` are not committed yet, or were committed a moment ago.
         if (!item.end.IsAtOrBefore(visible)) {
           return LogPage{.units = std::move(page.units()), .next = page.place(), .at_end = true};
         }

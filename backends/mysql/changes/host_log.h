@@ -21,7 +21,7 @@
 
 namespace kvstore::mysql {
 
-/// What a host's log has behind a place.
+/// A page of the units that a host's log has after a place.
 struct LogPage {
   std::vector<LoggedUnit> units;
   LogPlace next;        ///< Where to go on.
@@ -29,9 +29,10 @@ struct LogPage {
 };
 
 /// The binary log of one host, for all followers of this process. One thread reads its end, and keeps the
-/// last transactions in memory (kMaxBytes); who is there costs the server nothing more. Who is further behind
-/// reads the log by a connection of its own, as fast as it likes. So a slow follower holds back itself only,
-/// and nothing grows. A thread whose end nobody has read for a minute pauses. Thread-safe.
+/// last transactions in memory (kMaxBytes); followers that are there cost the server nothing more. A follower
+/// that is further behind reads the log over a connection of its own, as fast as it likes. So a slow follower
+/// holds back itself only, and nothing grows. A thread whose end nobody has read for a minute pauses.
+/// Thread-safe.
 class HostLog {
  public:
   /// How many bytes of transactions are kept, about.
@@ -56,14 +57,14 @@ class HostLog {
   /// end  what the host's log had a moment ago (@@gtid_binlog_pos), or less.
   void Watch(const LogVector& end);
 
-  /// Reads what is behind a place.
+  /// Reads what is after a place.
   ///
   /// wanted   is read if the log has it: what it had a moment ago. A thread that is not so far yet is waited
   ///          for, but not for long.
-  /// visible  Transactions behind this place of the host's files may not be committed yet, and come later.
+  /// visible  Transactions after this place of the host's files may not be committed yet, and come later.
   ///
-  /// What has come only a moment ago is left for the next page, unless it is much: each page costs the
-  /// servers a statement for each shard, and writers would feel it.
+  /// Transactions that came only a moment ago are left for the next page, unless they are many: each page
+  /// costs the servers a statement for each shard, and writers would feel it.
   ///
   /// Errors are those of LogReader, LogSession and PageBuilder.
   absl::StatusOr<LogPage> Read(const DatasetTables& tables, const LogPlace& from, size_t limit,
@@ -117,10 +118,10 @@ class HostLog {
   /// Reads on until the session fails or nobody is interested.
   absl::Status ReadOn(LogSession& session);
   void Keep(Kept transaction, bool too_large, const LogVector& done);
-  /// Whether the thread has, or is about to read, what is behind a place. It has not if the place is behind
+  /// Whether the thread has, or is about to read, what is after a place. It has not if the place is after
   /// transactions that this log does not have: a host that was promoted may lack what was told.
   bool IsKept(const LogVector& place) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  /// Returns the first transactions that are kept behind a place, enough for a page.
+  /// Returns the first transactions that are kept after a place, enough for a page.
   std::vector<std::shared_ptr<const Kept>> KeptBehind(const DatasetTables& tables, const LogPlace& from,
                                                       size_t limit) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -143,11 +144,11 @@ class HostLog {
   std::condition_variable changed_;
   bool started_ ABSL_GUARDED_BY(mutex_) = false;  // the thread
   bool told_of_no_thread_ ABSL_GUARDED_BY(mutex_) = false;
-  // What is behind end_ is not in the log any more: the thread waits for somebody who is at the end.
+  // The log does not have what is after end_ any more: the thread waits for a follower that is at its end.
   bool lost_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   LogSession* session_ ABSL_GUARDED_BY(mutex_) = nullptr;  // of the thread
-  LogVector base_ ABSL_GUARDED_BY(mutex_);                 // all that is behind it, up to end_, is in kept_
+  LogVector base_ ABSL_GUARDED_BY(mutex_);                 // all that is after it, up to end_, is in kept_
   LogVector end_ ABSL_GUARDED_BY(mutex_);
   std::deque<std::shared_ptr<const Kept>> kept_ ABSL_GUARDED_BY(mutex_);
   size_t kept_bytes_ ABSL_GUARDED_BY(mutex_) = 0;

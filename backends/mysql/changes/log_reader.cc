@@ -54,8 +54,8 @@ absl::StatusOr<LogItem> LogReader::Begin(const Begun& begun) {
   at_ms_ = begun.at_ms;
   tables_.clear();
   if (done_.Has(gtid_)) {
-    // A server that is given a place leaves out what is before it. So this one is out of order, and what a
-    // place is behind is not clear.
+    // A server that is given a place leaves out what is before it. So this transaction is out of order, and
+    // it is not clear what is before a place.
     return absl::OutOfRangeError(
         fmt::format("gtid_strict_mode: the transaction {}-{}-{} comes behind a later one of its domain; "
                     "set it to ON at "

@@ -19,11 +19,11 @@ namespace kvstore::mysql {
 struct FilePlace {
   std::string file;  ///< Without its folder.
   uint64_t offset = 0;
-  /// Whether nothing between the two places is behind `other`.
+  /// Whether nothing between the two places is after `other`.
   bool IsAtOrBefore(const FilePlace& other) const;
 };
 
-/// What a LogReader has found.
+/// An item that a LogReader has found.
 struct LogItem {
   enum class Kind : uint8_t {
     kBegin,      ///< A transaction begins.

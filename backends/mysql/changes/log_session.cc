@@ -55,7 +55,7 @@ absl::StatusOr<std::unique_ptr<LogSession>> LogSession::Begin(const Host& host, 
   auto connection = std::make_unique<LogConnection>();
   std::vector<std::string> statements = {"SET @master_heartbeat_period = 1000000000"};
   // In the strict mode the server checks that it has the very transactions of the place, so that nobody goes
-  // on behind some that were lost.
+  // on after some that were lost.
   if (after != nullptr) {
     statements.push_back("SET @slave_connect_state = '" + after->ToString() + "'");
     statements.emplace_back("SET @slave_gtid_strict_mode = 1");

@@ -13,7 +13,7 @@
 
 namespace kvstore::mysql {
 
-/// What an account needs that reads a log; for messages.
+/// Tells which rights an account needs to read a log; for messages.
 inline constexpr std::string_view kRightsOfChanges =
     "the account in this program's configuration needs the rights REPLICATION SLAVE and BINLOG MONITOR";
 
@@ -21,11 +21,11 @@ inline constexpr std::string_view kRightsOfChanges =
 /// as one: no commit waits for it. Externally synchronised, except for Stop.
 class LogSession {
  public:
-  /// What happens at the end of the log: Next returns nothing, or waits, and heartbeats come about once a
-  /// second.
+  /// Says what happens at the end of the log: Next returns nothing, or waits, and heartbeats come about once
+  /// a second.
   using AtEnd = LogConnection::AtEnd;
 
-  /// Begins behind a place.
+  /// Begins after a place.
   ///
   /// UNAVAILABLE          the server cannot be reached.
   /// FAILED_PRECONDITION  the account lacks a right.
@@ -41,7 +41,7 @@ class LogSession {
   /// Returns the bytes of the next event (DecodeEvent), valid until the next call; empty at the end. No more
   /// can be read from a session that was at the end, or has failed.
   ///
-  /// OUT_OF_RANGE  the server does not have what is behind the place, or has another log.
+  /// OUT_OF_RANGE  the server does not have what is after the place, or has another log.
   absl::StatusOr<std::string_view> Next();
 
   /// Whether events that come before the first one that says the log's format have checksums.

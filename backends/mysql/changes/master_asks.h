@@ -17,7 +17,7 @@
 
 namespace kvstore::mysql {
 
-/// What a master says about its log.
+/// A master's answer about its log.
 struct MasterAnswer {
   absl::Status status = absl::UnavailableError("was not asked");
   uint64_t now_ms = 0;  ///< By the server's clock.

@@ -192,7 +192,7 @@ void PageBuilder::Commit(const LogGtid& gtid) {
     place_.part.reset();
     place_.rows = 0;
   }
-  // Who goes on behind the last unit need not read the transaction again.
+  // A follower that goes on after the last unit need not read the transaction again.
   if (has_last_ && gtid == gtid_) units_.back().after = place_;
   has_last_ = false;
   seen_ = 0;

@@ -36,21 +36,21 @@ struct DatasetTables {
 struct LoggedUnit {
   std::string key;
   uint64_t at_ms = 0;
-  LogPlace after;  ///< The place behind it.
+  LogPlace after;  ///< The place after it.
 };
 
-/// Makes a page of touched units of the transactions behind a place, in the order of a log. Externally
+/// Makes a page of touched units of the transactions after a place, in the order of a log. Externally
 /// synchronised.
 class PageBuilder {
  public:
   /// limit      How many units the page has at most.
-  /// in_middle  Whether what comes next is what is behind the place, in the middle of a transaction. If not,
+  /// in_middle  Whether what comes next is what is after the place, in the middle of a transaction. If not,
   ///            that transaction comes again from its beginning.
   PageBuilder(const DatasetTables& tables, LogPlace place, size_t limit, bool in_middle)
       : tables_(tables), place_(std::move(place)), limit_(limit), seen_(in_middle ? place_.rows : 0) {}
 
   bool full() const { return units_.size() >= limit_; }
-  /// What was read, all of it; in the middle of a transaction, so many of its rows.
+  /// Returns the place after all that was read, which may be in the middle of a transaction, after some rows.
   const LogPlace& place() const { return place_; }
   std::vector<LoggedUnit>& units() { return units_; }
 
@@ -65,7 +65,7 @@ class PageBuilder {
   /// does not tell what has changed; or if it begins to copy shards from a pair (CopyMark) whose log the
   /// follower does not read. FAILED_PRECONDITION if it is a write that should have been logged as rows.
   absl::Status Check(const LoggedStatement& logged, bool standalone) const;
-  /// Whether nothing behind a statement may be told yet: it puts the dataset's tables of a shard away, and
+  /// Whether nothing after a statement may be told yet: it puts the dataset's tables of a shard away, and
   /// DatasetTables::awaits_map says that the map does not know.
   bool Holds(std::string_view statement) const;
   void Commit(const LogGtid& gtid);

@@ -12,7 +12,7 @@ namespace {
 constexpr size_t kEventHeaderBytes = 19;
 /// In the flags of an event kGtid: no commit follows.
 constexpr uint8_t kStandaloneFlag = 1;
-/// What stands in an event kQuery before the status, the database and the text.
+/// The part of an event kQuery before the status, the database and the text.
 constexpr size_t kLoadHeaderBytes = 4 + 4 + 4 + 1;
 constexpr size_t kQueryHeaderBytes = 13;
 

@@ -42,9 +42,9 @@ struct LogEvent {
   uint32_t seconds = 0;  ///< When its statement began, since 1970, by the server's clock.
   uint8_t type = 0;
   uint32_t server = 0;
-  uint32_t end = 0;  ///< The offset in the log's file behind it; 0 if it is not in the file.
+  uint32_t end = 0;  ///< The offset in the log's file after it; 0 if it is not in the file.
   uint16_t flags = 0;
-  /// What follows its header. Where events have checksums (HasChecksums), the reader of the log takes them
+  /// The bytes after its header. Where events have checksums (HasChecksums), the reader of the log takes them
   /// off.
   std::string_view body;
 
@@ -54,7 +54,7 @@ struct LogEvent {
 /// Decodes the header of an event. DATA_LOSS unless `bytes` are one whole event.
 absl::StatusOr<LogEvent> DecodeEvent(std::string_view bytes);
 
-/// Whether the events behind an event kFormat have checksums: their last kChecksumBytes.
+/// Whether the events after an event kFormat have checksums: their last kChecksumBytes.
 absl::StatusOr<bool> HasChecksums(const LogEvent& event);
 inline constexpr size_t kChecksumBytes = 4;
 
@@ -68,7 +68,7 @@ struct LogGtid {
 
 /// Decodes an event kGtid.
 ///
-/// standalone  Set to whether the transaction is one statement, without a commit behind it.
+/// standalone  Set to whether the transaction is one statement, without a commit after it.
 absl::StatusOr<LogGtid> DecodeGtid(const LogEvent& event, bool& standalone);
 /// Decodes an event kGtidList: the last transaction of each domain and server before the log's file.
 absl::StatusOr<std::vector<LogGtid>> DecodeGtidList(const LogEvent& event);
@@ -85,7 +85,7 @@ absl::StatusOr<LoggedStatement> DecodeQuery(const LogEvent& event);
 /// Which units a table has, by its columns.
 enum class TableForm : uint8_t { kOther, kRows, kObjects, kMappings };
 
-/// A table, as the rows events behind its event kTableMap name it.
+/// A table, as the rows events after its event kTableMap name it.
 struct LoggedTable {
   uint64_t number = 0;  ///< By which rows events name it.
   std::string database;

@@ -12,7 +12,7 @@ namespace {
 
 /// So many units are read at once: columns may be large.
 constexpr size_t kUnitsAtOnce = 64;
-/// Of a column with more, the newest cells are told.
+/// A follower is told only the newest cells of a column that has more bytes than this.
 constexpr size_t kMaxToldBytes = size_t{1} << 20;
 
 size_t SizeOf(const Unit& unit) {

@@ -23,7 +23,7 @@
 /// one place, so that the code in between needs no error handling and reads as the statements that it runs.
 namespace kvstore::mysql {
 
-/// What a server can do; read once, when a connection is opened.
+/// The abilities of a server; read once, when a connection is opened.
 struct ServerTraits {
   bool returning = false;     ///< The server knows INSERT ... RETURNING.
   bool flushes_each = false;  ///< A commit is on stable storage before it is acknowledged.

@@ -16,17 +16,17 @@ namespace kvstore::mysql {
 /// The server does not count it as one: no commit waits for it. Externally synchronised.
 class LogConnection {
  public:
-  /// What happens at the end of the log.
+  /// Says what happens at the end of the log.
   enum class AtEnd : uint8_t {
     kEnds,  ///< Next returns nothing.
     kWaits  ///< Next waits.
   };
-  /// What a call that failed says of it: an error number of the server or of the client library.
+  /// The error of a call that failed, with its number in the server or in the client library.
   struct Error {
     unsigned number = 0;  ///< 0: none.
     std::string message;
   };
-  /// ER_MASTER_FATAL_ERROR_READING_BINLOG: the server cannot serve what is behind the place.
+  /// ER_MASTER_FATAL_ERROR_READING_BINLOG: the server cannot serve what is after the place.
   static constexpr unsigned kCannotServe = 1236;
 
   struct Event {
@@ -57,7 +57,7 @@ class LogConnection {
   bool Begin(AtEnd at_end, const std::string& file);
   /// Returns the next event. If it fails, error() is not 0.
   Event Next();
-  /// Of the last call that failed.
+  /// Returns the error of the last call that failed.
   Error error() const;
   /// The descriptor of the connection's socket, which it owns.
   int socket() const;

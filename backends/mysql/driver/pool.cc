@@ -315,7 +315,7 @@ void Pool::GiveBack(ConnectionPtr connection) {
 void Pool::Discard(ConnectionPtr connection, const absl::Status& why) {
   if (!why.ok()) {
     breaker_.Failed(why);
-    // What broke this connection may have broken the others too: they are tried before they are used.
+    // The same failure may have broken the other connections too: they are tried before they are used.
     suspect_before_ = Clock::now();
   }
   connection.reset();

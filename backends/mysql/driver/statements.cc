@@ -22,7 +22,7 @@ struct Statement {
 
 constexpr std::string_view kOr = " OR ";
 
-/// All statements in the order of their numbers. The comment behind a name lists the parameters.
+/// All statements in the order of their numbers. The comment after a name lists the parameters.
 constexpr std::array kStatements = std::to_array<Statement>({
     // ---- objects ----
     {Sql::kCreateObject, kWrite,  // data
@@ -42,7 +42,7 @@ constexpr std::array kStatements = std::to_array<Statement>({
      "UPDATE {table} SET data = ?, ts = ? WHERE local_id = ?"},
     {Sql::kEraseObject, kWrite,  // local_id
      "DELETE FROM {table} WHERE local_id = ?"},
-    {Sql::kScanObjects, kRead,  // local_id, local_id behind the last, limit
+    {Sql::kScanObjects, kRead,  // local_id, local_id after the last, limit
      "SELECT local_id, ts, LENGTH(data), IF(LENGTH(data) <= {inline_bytes}, data, NULL) FROM {table} "
      "FORCE INDEX (PRIMARY) WHERE local_id >= ? AND local_id < ? ORDER BY local_id LIMIT ?"},
     // ---- mappings ----
@@ -75,13 +75,13 @@ constexpr std::array kStatements = std::to_array<Statement>({
      "SELECT {cell} FROM {table} WHERE row_key = ? AND column_name >= ? ORDER BY column_name, ts {order} "
      "LIMIT ?"},
     {Sql::kColumnCells,
-     kRead,  // (row, column, lowest ts, ts behind the highest, limit) ...: TextOfColumnCells
+     kRead,  // (row, column, lowest ts, ts after the highest, limit) ...: TextOfColumnCells
      ""},
-    {Sql::kNextColumnCells, kRead,  // row, row, first column, lowest ts, ts behind the highest, limit
+    {Sql::kNextColumnCells, kRead,  // row, row, first column, lowest ts, ts after the highest, limit
      "SELECT {cell} FROM {table} WHERE row_key = ? AND column_name = (SELECT MIN(column_name) FROM "
      "{table} WHERE row_key = ? AND column_name >= ?) AND ts >= ? AND ts < ? ORDER BY ts DESC LIMIT "
      "?"},
-    {Sql::kNextColumn, kRead,  // lowest ts, ts behind the highest, row, first column, cells to look at
+    {Sql::kNextColumn, kRead,  // lowest ts, ts after the highest, row, first column, cells to look at
      "SELECT MIN(IF(ts >= ? AND ts < ?, column_name, NULL)), MIN(column_name), MAX(column_name), COUNT(*) "
      "FROM (SELECT column_name, ts FROM {table} FORCE INDEX (PRIMARY) WHERE row_key = ? AND column_name >= ? "
      "ORDER BY column_name, ts {order} LIMIT ?) AS next"},

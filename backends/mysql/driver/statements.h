@@ -100,7 +100,7 @@ inline constexpr std::string_view kNowMs = "CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 A
 inline constexpr char kClockTable[] = "kv$clock";
 /// The slots of each mod shard's clock. Stored: never change it.
 inline constexpr uint32_t kClockSlots = 64;
-/// Each slot has a mark, in a row of its own behind the rows of all slots: a random number, written by the
+/// Each slot has a mark, in a row of its own after the rows of all slots: a random number, written by the
 /// transaction that last advanced the slot. It tells whether a transaction was committed whose answer was
 /// lost. Marks are small (kMaxMark), so that a program that takes one for a timestamp finds it long past.
 /// Stored: never change it.

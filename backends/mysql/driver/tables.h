@@ -50,7 +50,7 @@ struct Table {
   std::string QualifiedName() const;
 };
 
-/// What the name of a table that is being made on first use has behind the dataset's
+/// Follows the dataset's name in the name of a table that is being made on first use
 /// (fleet/shard_tables.h: MakeOnFirstUse).
 inline constexpr std::string_view kNewSuffix = "$new";
 

@@ -8,7 +8,7 @@
 
 namespace kvstore::mysql {
 
-/// What databases without a table of a dataset mean that a host has outside of a shard's pair.
+/// Says what it means if a host that is not in a shard's pair has its database, without a table of a dataset.
 enum class EmptyElsewhere : uint8_t {
   kRefused,  ///< The map may be wrong: shards would be made at the wrong host.
   kIgnored,  ///< Nothing: an operator knows that the map is right. No data can be lost.

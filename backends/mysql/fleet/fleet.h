@@ -56,7 +56,7 @@ enum class Repeat : uint8_t {
   kAfterCheck
 };
 
-/// What messages name in addition to the host: a shard, if the work is for one.
+/// The place that messages name in addition to the host: a shard, if the work is for one.
 struct Place {
   Space space = Space::kId;
   std::optional<uint32_t> shard;
@@ -121,7 +121,7 @@ class Fleet {
                                 bool in_doubt);
 
  private:
-  /// What to do after an attempt that failed.
+  /// Says what to do after an attempt that failed.
   struct Verdict {
     bool again = false;
     bool in_doubt = false;  // whether it is unknown if this attempt's write happened

@@ -18,7 +18,8 @@
 namespace kvstore::mysql {
 namespace {
 
-/// What the names of a migration's tables have behind the dataset's, on either engine (TableFamily::Beside).
+/// The text after the dataset's name in the names of a migration's tables, on either engine
+/// (TableFamily::Beside).
 constexpr std::array<std::string_view, 2> kSides = {"$", "$r$"};
 
 absl::Status BusyError(const DatasetSpec& spec) {
@@ -406,7 +407,7 @@ absl::Status MakeShard(Connection& connection, Space space, uint32_t shard, uint
   }
   CreateShard(connection, space, shard, mod_shards);
   if (names.empty()) return absl::OkStatus();
-  // What the catalog says now holds until the locks are released: a drop, or the end of a migration, changes
+  // What the catalog now says holds until the locks are released: a drop, or the end of a migration, changes
   // the catalog before it takes them.
   Reached("init.locked");
   const auto now = read();

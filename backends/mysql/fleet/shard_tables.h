@@ -20,7 +20,7 @@ namespace kvstore::mysql {
 /// Returns the datasets that the catalog has on these servers now. It is called by many threads, one at a
 /// time.
 using ReadSpecs = std::function<absl::StatusOr<std::vector<DatasetSpec>>()>;
-/// What was left as it is: the reason, and the number of tables or shards.
+/// Counts the tables or shards that were left as they are, by reason.
 using LeftAlone = std::map<std::string, uint64_t>;
 
 /// Makes the dataset's table on a shard. Returns OK too if it is there already, be it under the name that a
@@ -39,7 +39,7 @@ absl::Status CheckNameIsFree(Connection& connection, const DatasetSpec& spec, ui
 /// Returns the UNAVAILABLE error for tables of a shard on which another process is working.
 absl::Status TablesBusyError(const std::string& database);
 
-/// What became of a table that a call needs.
+/// Says what became of a table that a call needs.
 enum class FirstUse : uint8_t {
   kThere,   ///< It is there now.
   kBusy,    ///< Another process has been working on the shard's tables for a second: to be tried again.
@@ -47,7 +47,7 @@ enum class FirstUse : uint8_t {
 };
 
 /// Makes the dataset's table on a shard, if the dataset's tables are made on first use and this one was not
-/// made yet. It is made under another name (TableName with "$new" behind), recorded, and renamed, so that a
+/// made yet. It is made under another name (TableName with "$new" after it), recorded, and renamed, so that a
 /// table which is used is always recorded. Never makes a database. UNAVAILABLE if the records cannot be
 /// reached.
 absl::StatusOr<FirstUse> MakeOnFirstUse(Connection& connection, const DatasetSpec& spec, uint32_t shard,

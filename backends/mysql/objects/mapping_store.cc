@@ -20,7 +20,7 @@ constexpr uint64_t kMaxListedEntries = 1024;
 constexpr uint64_t kMaxCountedEntries = 65'536;
 constexpr uint64_t kMaxPassedEntries = 65'536;
 
-/// Lists entries of `from` in the order of their sequence, behind the entry `after` if there is one.
+/// Lists entries of `from` in the order of their sequence, after the entry `after` if there is one.
 Rows ListSome(Connection& connection, const Table& table, uint64_t from, bool descending,
               const std::optional<MappingEntry>& after, uint64_t limit, uint64_t offset) {
   if (!after) {

@@ -37,7 +37,7 @@ constexpr uint64_t kAlarm = ObjectId::kMaxLocal / 10 * 8;
 
 uint64_t LocalOf(uint64_t id) { return id & ObjectId::kMaxLocal; }
 
-/// Returns the local ID at which the IDs from `bound` on begin, among those that follow `base`; behind all of
+/// Returns the local ID at which the IDs from `bound` on begin, among those that follow `base`; after all of
 /// them if none is left.
 uint64_t LocalBound(uint64_t base, uint64_t bound) {
   return bound <= base ? 0 : std::min(bound - base, ObjectId::kMaxLocal + 1);

@@ -40,7 +40,7 @@ class MySqlObjectStore : public ObjectStore {
   /// Returns the shard of an ID; INVALID_ARGUMENT, which names `field`, if that is not open.
   absl::StatusOr<uint32_t> ShardOf(std::string_view field, uint64_t id) const;
   absl::Status CheckOpen(std::string_view field, uint32_t shard) const;
-  /// What one statement reads: the IDs at `places`, which lie on `shards` neighbouring shards of one host.
+  /// The IDs at `places`, which one statement reads; they lie on `shards` neighbouring shards of one host.
   struct Group {
     uint32_t first_shard = 0;
     uint32_t shards = 1;

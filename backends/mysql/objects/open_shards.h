@@ -12,7 +12,7 @@
 /// part of an ID, so that is also the order of the IDs.
 namespace kvstore::mysql {
 
-/// What a statement of a scan costs of its ScanBudget at least: a round trip, however little it finds.
+/// A statement of a scan costs at least so much of its ScanBudget: a round trip, however little it finds.
 inline constexpr uint64_t kExaminedByStatement = 1024;
 
 /// Returns the first open shard of first..last; nullopt if there is none.

@@ -150,8 +150,8 @@ class ShardPurge {
         });
   }
 
-  /// Sets the position behind the last column that was listed: the rest of its row comes next, then the rows
-  /// behind.
+  /// Sets the position after the last column that was listed: the rest of its row comes next, then the rows
+  /// after it.
   void Advance(uint64_t listed) {
     if (listed < kListedCells) {  // the row ends here
       inside_ = false;

@@ -275,7 +275,7 @@ class PageRead {
     }
     if (rows.Uint(4) < kPassedCells) return false;
     passed = rows.Bytes(3);
-    // Of the last column there may be more cells than were looked at, unless it is the one that has none.
+    // The last column may have more cells than were looked at, unless it is the one that has none.
     from = rows.Bytes(2) == passed ? Behind(passed) : passed;
     return true;
   }

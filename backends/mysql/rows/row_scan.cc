@@ -128,7 +128,7 @@ absl::Status MySqlRowScan::Fetch() {
             rows.emplace_back(std::move(key), std::vector<ListedCell>());
           rows.back().second.push_back(ReadCell(cells, 2));
         }
-        // A scan that pauses needs a row to go on behind.
+        // A scan that pauses needs a row to go on after.
         if (listed == 0 && is_filtered) last = LastRow(connection);
         return absl::OkStatus();
       });
@@ -177,8 +177,8 @@ absl::StatusOr<bool> MySqlRowScan::Next(ScannedRow& row) {
       }
       if (auto status = Fetch(); !status.ok()) return status;
       if (!listed_.empty() || !IsScanBudgetSpent()) continue;
-      // Nothing that was listed so far is returned: the scan pauses behind it, so that others get the thread.
-      // Behind empty shards alone it would go on where it was before, and its caller take it for stuck.
+      // Nothing that was listed so far is returned: the scan pauses after it, so that others get the thread.
+      // After empty shards alone it would go on where it was before, and its caller take it for stuck.
       if (passed_.empty() || (position_ && !position_->inside && position_->row == passed_)) continue;
       position_ = ScanPosition{.row = passed_};
       return PausedError();

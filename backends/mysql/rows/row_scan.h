@@ -56,7 +56,7 @@ class MySqlRowScan : public RowScan {
   const std::shared_ptr<Fleet> fleet_;
   const std::shared_ptr<const Dataset> dataset_;
   const RowRange range_;
-  const std::string end_;      // no row behind this one is in the range; one that is equal may be
+  const std::string end_;      // no row after this one is in the range; one that is equal may be
   const ReadOptions options_;  // for each row
   std::optional<std::vector<std::string>> columns_;
   uint32_t shard_ = 0;

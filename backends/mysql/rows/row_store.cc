@@ -80,7 +80,7 @@ std::vector<size_t> MySqlRowStore::ReadTogether(Connection& connection, const Ta
   for (const size_t place : places) {
     const RowRead& read = reads[place];
     const auto found = cells_by_row.find(std::string(read.row));
-    // If the limit cut the list, its last row may have more cells, and the rows behind it are missing.
+    // If the limit cut the list, its last row may have more cells, and the rows after it are missing.
     if (cut && (found == cells_by_row.end() || std::next(found) == cells_by_row.end())) {
       rest.push_back(place);
       continue;
@@ -188,7 +188,7 @@ std::vector<absl::Status> MySqlRowStore::DeleteMany(std::span<const RowDelete> d
     absl::Status refused;
     for (const size_t place : places) {
       // As with puts, once a delete was refused because the dataset migrates, the rest is refused too: what
-      // is retried must not come behind a later write to the same row.
+      // is retried must not come after a later write to the same row.
       results[place] = refused.ok() ? writer_.Delete(shard, keys[place], deletes[place].options) : refused;
       if (IsMigrating(results[place])) refused = results[place];
     }

@@ -275,7 +275,7 @@ void RowWriter::PutMany(uint32_t shard, std::span<const RowWrite> writes, std::s
   };
   for (size_t last = places.front(); !places.empty();) {
     if (IsMigrating(results[last].status())) {
-      // The router retries what was refused: it must not come behind a later write of the same row.
+      // The router retries what was refused: it must not come after a later write of the same row.
       for (const size_t place : places) results[place] = results[last].status();
       return;
     }

@@ -45,7 +45,7 @@ class RowWriter {
     std::string_view value;
   };
   class Clock;
-  /// What a transaction whose commit was sent has written into the shard's clock.
+  /// Tells what a transaction whose commit was sent has written into the shard's clock.
   struct Sent {
     uint32_t slot;
     uint64_t mark;
@@ -72,7 +72,7 @@ class RowWriter {
   /// timestamps or are all assigned one. All of the writes must be forced (WriteOptions::sync), or none.
   void PutTogether(uint32_t shard, std::span<const RowWrite> writes, std::span<const size_t> places,
                    std::vector<absl::StatusOr<PutResult>>& results) const;
-  /// What a batch takes from the shard's clock.
+  /// Tells what a batch takes from the shard's clock.
   struct ClockNeeds {
     std::vector<uint32_t> slots;  // ascending; none if no timestamp is assigned
     uint64_t steps = 0;           // the most timestamps that are taken from one slot

@@ -13,8 +13,8 @@
 #include "base/mutex.h"
 #include "idgen/object_id.h"
 
-/// What a migration changes on the shards: dirty logs, units, clocks and counters. endpoint.cc has the shards
-/// and their states, fleet_units.h what is read there.
+/// The changes that a migration makes on the shards, in dirty logs, units, clocks and counters. endpoint.cc
+/// has the shards and their states, fleet_units.h what is read there.
 namespace kvstore::mysql {
 namespace {
 

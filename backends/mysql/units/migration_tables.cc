@@ -24,7 +24,7 @@ TableFamily FamilyOf(const DatasetSpec& spec) {
   return {.space = SpaceOf(spec.shape), .name = TableName(spec), .newest_last = !HasDescendingKeys(spec)};
 }
 
-/// What a migration makes on a shard, by its names in SQL.
+/// The names in SQL of what a migration makes on a shard.
 struct Names {
   TableFamily family;
   std::string database;
@@ -248,7 +248,7 @@ absl::Status RaiseNow(Connection& connection, const DatasetSpec& spec, uint32_t 
         fmt::format("epoch: {} is not above {}, which another worker has", epoch, migration.epoch));
   }
   if (!migration.state) {
-    // What is there was left by a dropped dataset of the same name.
+    // If these tables are there, a dropped dataset of the same name has left them.
     connection.Run(fmt::format("DROP TABLE IF EXISTS {}, {}", names.state, names.dirty));
     connection.Run(fmt::format(fmt::runtime(kMigrationStateSql), fmt::arg("state", names.state),
                                fmt::arg("comment", TableComment(spec))));

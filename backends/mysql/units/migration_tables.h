@@ -11,7 +11,7 @@
 #include "backends/mysql/driver/tables.h"
 #include "kvstore_api/dataset.h"
 
-/// What a migration makes on a shard, in the same database as the dataset's table NAME:
+/// A migration makes the following on a shard, in the same database as the dataset's table NAME:
 ///
 ///   NAME$away           the table itself while it is importing or moved, so that clients do not find it
 ///   NAME$state          the dataset's state on this shard, and the worker's epoch
@@ -28,7 +28,7 @@ namespace kvstore::mysql {
 /// Returns the spec with the table name that the dataset has while it is importing or moved.
 DatasetSpec AwaySpec(DatasetSpec spec);
 
-/// What there is of a dataset and its migration on a shard.
+/// The state of a dataset and its migration on a shard.
 struct ShardMigration {
   bool base = false;                          ///< The table NAME is there, of this incarnation and engine.
   bool leftover = false;                      ///< A table NAME is there, of another incarnation.

@@ -36,7 +36,7 @@ class MySqlUnitScan : public UnitScan {
   struct Stream {
     uint32_t shard = 0;
     std::string from;
-    bool done = false;  // the shard has nothing behind `listed`
+    bool done = false;  // the shard has nothing after `listed`
     std::vector<Unit> listed;
     size_t at = 0;  // how many of `listed` were returned
     size_t size() const { return listed.size() - at; }

@@ -23,7 +23,7 @@ struct Visible {
   uint64_t max_versions = 0;  ///< Only so many of the newest cells are visible; UINT64_MAX: all.
 };
 
-/// What units of a dataset are.
+/// The kind of a dataset's units.
 struct UnitKind {
   Shape shape = Shape::kRows;
   uint32_t type = 0;  ///< The type in the IDs of objects; unused for other shapes.

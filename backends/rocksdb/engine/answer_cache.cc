@@ -3,13 +3,13 @@
 namespace kvstore::rocks {
 namespace {
 
-/// What the cache has under a key.
+/// The value that the cache has under a key.
 struct Kept {
   uint64_t before;
   std::string answer;
 };
 
-/// What an entry takes besides its key and its answer.
+/// About how many bytes an entry takes besides its key and its answer.
 constexpr size_t kEntryBytes = sizeof(Kept) + 64;
 
 // RocksDB 8 changed how one tells a cache to delete what it has.

@@ -22,9 +22,10 @@ namespace {
 constexpr std::string_view kGenerationsKey("\0", 1);
 constexpr std::string_view kFirstKey("\0\0", 2);
 constexpr size_t kGenerationBytes = 2 * sizeof(uint64_t);
-/// Of more runs than this the oldest ones are forgotten, and their places are refused;
+/// A log remembers this many runs. It forgets older ones, and refuses their places, up to the first one in
+/// which a consumer is.
 constexpr size_t kMaxGenerations = 1000;
-/// of more than this also those in which a consumer is.
+/// Beyond this many runs a log forgets the oldest ones even if a consumer is there.
 constexpr size_t kMostGenerations = 20'000;
 /// A log is trimmed whenever it has grown by so much.
 constexpr uint64_t kTrimEveryBytes = uint64_t{4} << 20;
@@ -144,7 +145,7 @@ void ChangeLog::BeginGeneration() {
   if (has_own_) return;
   has_own_ = true;
   generations_.push_back({.id = RandomId(), .first = first_open_});
-  // Of a generation whose entries are all gone only the end may still be asked for.
+  // A generation whose entries are all gone is kept only if a follower may still ask for its end.
   auto kept = generations_.begin();
   while (kept + 1 != generations_.end() && (kept + 1)->first < oldest_.load()) ++kept;
   // The first one in which a consumer is.
@@ -208,7 +209,7 @@ void ChangeLog::End(const Writing& writing, size_t bytes, Outcome outcome) {
       return;
     }
     if (outcome == Outcome::kNothing && writing.number + 1 == Next()) {
-      // It is given again: else attempts while the disk is full would add up behind one that is in doubt.
+      // It is given again: else attempts while the disk is full would add up after one that is in doubt.
       open_.pop_back();
       return;
     }
@@ -229,7 +230,7 @@ void ChangeLog::End(const Writing& writing, size_t bytes, Outcome outcome) {
     }
     bytes_ = 0;
   }
-  // What could not be trimmed now, on a full disk for example, is trimmed later.
+  // Entries that could not be trimmed now, on a full disk for example, are trimmed later.
   Trim().IgnoreError();
 }
 

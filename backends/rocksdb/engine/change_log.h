@@ -35,7 +35,7 @@ struct ChangePlace {
 struct TouchedUnit {
   std::string key;     ///< The unit's key; for rows also enc(row) alone, if the whole row was deleted.
   uint64_t at_ms = 0;  ///< When the write was made. Never decreases from one entry to the next.
-  ChangePlace after;   ///< The place behind it.
+  ChangePlace after;   ///< The place after it.
 };
 
 /// The units that clients' writes have touched, in order, for those who follow a dataset (kv changes). In a
@@ -91,7 +91,7 @@ class ChangeLog {
   /// units  as AppendUnit made it.
   absl::Status Add(rocksdb::WriteBatch& batch, const Writing& writing, std::string_view units);
   static void AppendUnit(std::string& units, std::string_view key);
-  /// What became of a write.
+  /// Says what became of a write.
   enum class Outcome : uint8_t { kWritten, kNothing, kInDoubt };
   /// Must follow each Begin.
   ///
@@ -100,32 +100,32 @@ class ChangeLog {
 
   // ---- reading ----
 
-  /// What Read returns.
+  /// The result of Read.
   struct Page {
     std::vector<TouchedUnit> units;
-    ChangePlace next;  ///< Where to go on; the place that was asked for if there is nothing behind it.
+    ChangePlace next;  ///< Where to go on; the place that was asked for if there is nothing after it.
     /// All writes that were made by then (ms) are in this page or before it; 0 if the page ends before the
     /// horizon.
     uint64_t complete_until_ms = 0;
   };
-  /// Returns the units behind a place, as many as there are, `limit` at most, and about as many as have
-  /// `max_bytes` of keys. OUT_OF_RANGE if some of what was behind the place is not here any more.
+  /// Returns the units after a place, as many as there are, `limit` at most, and about as many as have
+  /// `max_bytes` of keys. OUT_OF_RANGE if some of what was after the place is not here any more.
   absl::StatusOr<Page> Read(const ChangePlace& from, size_t limit, size_t max_bytes);
   /// The place of the oldest entry that is here.
   ChangePlace Oldest() const;
-  /// A place behind which is every write that is acknowledged from now on, and maybe some that were before.
+  /// A place after which is every write that is acknowledged from now on, and maybe some that were before.
   ChangePlace Newest() const;
 
   // ---- consumers ----
 
   struct Consumer {
     std::string name;
-    /// Where it is. Nothing: some of what was behind that is not here any more.
+    /// Where it is. Nothing: some of what was after that is not here any more.
     std::optional<ChangePlace> place;
     uint64_t set_ms = 0;
-    uint64_t lag_ms = 0;  ///< How old the oldest entry behind it is; 0: there is none.
+    uint64_t lag_ms = 0;  ///< How old the oldest entry after it is; 0: there is none.
   };
-  /// Keeps what is behind the place until the consumer of that name has another one. OUT_OF_RANGE as Read;
+  /// Keeps what is after the place until the consumer of that name has another one. OUT_OF_RANGE as Read;
   /// RESOURCE_EXHAUSTED for a new name if there are kMaxConsumers.
   absl::Status SetConsumer(std::string_view name, const ChangePlace& place);
   /// NOT_FOUND if there is none.
@@ -168,7 +168,7 @@ class ChangeLog {
   std::string EncodedGenerations() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   /// Begins the generation of this run, if there is none yet.
   void BeginGeneration() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  /// OUT_OF_RANGE unless everything behind the place is here.
+  /// OUT_OF_RANGE unless everything after the place is here.
   absl::Status Check(const ChangePlace& place) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   /// The place of an entry of which nothing was read.
   ChangePlace PlaceOf(uint64_t number) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -192,7 +192,7 @@ class ChangeLog {
   bool has_own_ ABSL_GUARDED_BY(mutex_) = false;                 // the last one is this run's
   bool own_is_stored_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t first_open_ ABSL_GUARDED_BY(mutex_) = 1;  // all numbers before it have ended
-  std::deque<Taken> open_ ABSL_GUARDED_BY(mutex_);   // first_open_ and those behind it that were taken
+  std::deque<Taken> open_ ABSL_GUARDED_BY(mutex_);   // first_open_ and those after it that were taken
   std::deque<Doubt> in_doubt_ ABSL_GUARDED_BY(mutex_);
   uint64_t last_at_ms_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // added since the last Trim

@@ -12,11 +12,11 @@
 #include "base/clock.h"
 #include "kvstore_api/limits.h"
 
-/// Who follows a change log under a name, and how far they have come.
+/// The consumers that follow a change log under a name, and how far they have come.
 namespace kvstore::rocks {
 namespace {
 
-/// What is noted of a consumer, behind its name.
+/// The bytes of a stored consumer after its name.
 constexpr size_t kNotedBytes = 8 + 8 + 4 + 8;
 
 }  // namespace
@@ -64,7 +64,7 @@ absl::Status ChangeLog::StoreConsumers(AllNoted consumers) {
 }
 
 absl::Status ChangeLog::SetConsumer(std::string_view name, const ChangePlace& place) {
-  // What is behind the place is not trimmed meanwhile.
+  // The lock keeps entries after the place from being trimmed meanwhile.
   const MutexLock alone(trim_mutex_);
   AllNoted consumers;
   {

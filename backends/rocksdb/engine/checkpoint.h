@@ -13,7 +13,7 @@
 
 namespace kvstore::rocks {
 
-/// What a store's directory says of its datasets.
+/// Says whether a store's directory must have a catalog of its datasets.
 enum class CatalogFile : uint8_t {
   kMayLack,  ///< There may be no catalog: the store has never had a dataset.
   kNeeded,   ///< FAILED_PRECONDITION if there is no catalog: nothing else explains the data.

@@ -281,7 +281,7 @@ absl::Status Engine::Write(rocksdb::WriteBatch& batch, bool sync, bool makes_roo
                     "again by themselves",
                     dir_.path().string()));
   }
-  // RocksDB would write both together, or this one behind the other.
+  // RocksDB would write both together, or this one after the other.
   if (prompt && (sync || syncing_.load() > 0)) return WouldWaitError();
   std::optional<Counted> syncing;
   if (sync) syncing.emplace(syncing_);

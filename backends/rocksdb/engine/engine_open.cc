@@ -101,6 +101,15 @@ class ResumedByWrites : public rocksdb::EventListener {
   std::atomic<bool>& stopped_;
 };
 
+/// Trims the log of a dataset's changes, if there is one.
+void TrimChangeLog(const Family& family) {
+  // The log is not dropped meanwhile.
+  const std::shared_lock lock(family.gate.mutex);
+  if (!family.gate.CheckRead().ok()) return;
+  // Entries that cannot be trimmed now, on a full disk for example, are trimmed later.
+  if (const auto log = family.gate.open_change_log()) log->Trim().IgnoreError();
+}
+
 /// The size of a file in bytes; 0 if there is none.
 uint64_t SizeOf(const std::filesystem::path& file) {
   std::error_code error;
@@ -141,7 +150,7 @@ Engine::Engine(DataDir dir, const EngineOptions& options, FamilyHooks hooks)
 rocksdb::DBOptions Engine::MakeDbOptions() {
   rocksdb::DBOptions options;
   options.env = StoreEnv();
-  // That writes none; from version 8 on, RocksDB would not open without.
+  // StoreEnv lets no OPTIONS file be created, and from version 8 on, RocksDB would not open without one.
   options.fail_if_options_file_error = false;
   // RocksDB must not wait for free file descriptors by itself either (see ResumedByWrites).
   options.max_bgerror_resume_count = 0;
@@ -211,7 +220,7 @@ absl::StatusOr<std::shared_ptr<Engine>> Engine::Open(DataDir dir, std::span<cons
   Engine* const self = engine.get();
   engine->trimmer_->Start([self](const std::shared_ptr<FamilySettings>& settings, const std::string& column) {
     const auto family = self->FindFamily(settings->name);
-    // Of a dataset that was dropped there is nothing to trim, and another one may have its name by now.
+    // A dataset that was dropped has nothing to trim, and another one may have its name by now.
     if (!family || family->settings != settings) return;
     if (column == Trimmer::kChangeLog) {
       self->hooks_.trim_changes(*family);

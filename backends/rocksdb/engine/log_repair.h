@@ -9,8 +9,8 @@
 #include "backends/rocksdb/engine/data_dir.h"
 
 /// Repair of a store whose logs are damaged. If a log has a hole, or lacks an end that it had at the last
-/// close, the store refuses to open: writes behind the hole would be visible, and earlier ones lost. A repair
-/// makes the logs end at the hole. Everything behind it is moved into a folder, and the store never reads it
+/// close, the store refuses to open: writes after the hole would be visible, and earlier ones lost. A repair
+/// makes the logs end at the hole. Everything after it is moved into a folder, and the store never reads it
 /// again.
 namespace kvstore::rocks {
 
@@ -21,7 +21,7 @@ struct LogDamage {
   uint64_t kept = 0;          ///< Bytes at the beginning of the log that can be read and are kept.
   std::vector<std::filesystem::path> later;  ///< The logs that follow it and are not empty, in order.
   uint64_t left_out = 0;                     ///< Bytes left out in all, with those that are gone.
-  /// Bytes that logs had at the last close and have no more, in missing files or behind the end of others.
+  /// Bytes that logs had at the last close and have no more, in missing files or after the end of others.
   /// How many changes they held is not known.
   uint64_t gone = 0;
   uint64_t changes = 0;  ///< Puts and deletes that are left out, as far as they can still be read.

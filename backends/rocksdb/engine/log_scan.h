@@ -15,7 +15,7 @@ struct LogScan {
   /// zeros.
   bool damaged = false;
   uint64_t changes = 0;         ///< Puts and deletes in the good part.
-  uint64_t changes_behind = 0;  ///< In whole records behind it, as far as a scan finds them.
+  uint64_t changes_behind = 0;  ///< In whole records after it, as far as a scan finds them.
 };
 
 /// Reads a whole log into memory and scans it. NOT_FOUND if there is none, UNAVAILABLE if it cannot be read.

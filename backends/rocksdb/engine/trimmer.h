@@ -19,7 +19,7 @@ namespace kvstore::rocks {
 /// whoever has suggested what does not fit suggests it again later. Thread-safe.
 class Trimmer {
  public:
-  /// What is trimmed besides columns, none of which is empty.
+  /// Stands for the dataset's change log in place of a column; no column is empty.
   static constexpr std::string_view kChangeLog{};
 
   /// Trims one column, given as enc(row) enc(column), of the dataset with these settings; its change log for

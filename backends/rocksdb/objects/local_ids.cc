@@ -98,7 +98,7 @@ LocalIds::~LocalIds() {
     // meanwhile. If that fails there is a gap, which is harmless.
     if (counter.next >= counter.reserved || family_->gate.state() != EndpointState::kServing) continue;
     const MutexLock lock(*stores_);
-    // Others may have been made for the dataset meanwhile, and have reserved IDs behind these.
+    // Others may have been made for the dataset meanwhile, and have reserved IDs after these.
     const auto stored = ReadCounter(*engine_, CounterKey(family_->settings->incarnation, shard));
     if (stored.ok() && *stored == counter.reserved) Store(shard, counter.next).IgnoreError();
   }

@@ -44,7 +44,7 @@ MappingPosition PlaceAt(std::string_view key) {
   if (RocksMappingStore::IsPair(key)) {
     return {.from = from, .to = ReadBigEndian<uint64_t>(key.substr(sizeof(uint64_t) + 1))};
   }
-  // The pairs of an ID are behind its count, and before its entries by sequence.
+  // The pairs of an ID are after its count, and before its entries by sequence.
   return {.from = key < KindKey(from, kPair) ? from : from + 1};
 }
 

@@ -193,11 +193,11 @@ void RocksObjectStore::GetGroup(std::span<const uint64_t> ids, const ObjectReadO
   std::vector<rocksdb::PinnableSlice> values(ids.size());
   std::vector<rocksdb::Status> statuses(ids.size());
   rocksdb::ReadOptions read;
-  // The values behind this limit are not read: their status is Aborted.
+  // The values after this limit are not read: their status is Aborted.
   read.value_size_soft_limit = bytes.left();
   engine_->db().MultiGet(read, family_->handle, ids.size(), slices.data(), values.data(), statuses.data());
   const bool first = objects.empty();
-  // RocksDB reads in the order of the keys, so that the first of the batch may be behind others.
+  // RocksDB reads in the order of the keys, so that the first of the batch may be after others.
   if (first && statuses[0].IsAborted()) {
     statuses[0] = engine_->db().Get({}, family_->handle, slices[0], &values[0]);
   }

@@ -12,7 +12,7 @@
 #include "backends/rocksdb/engine/engine.h"
 #include "kvstore_api/types.h"
 
-/// What scans of objects and of mappings share. Their stored keys begin with be64(id).
+/// Scans of objects and of mappings share this. Their stored keys begin with be64(id).
 namespace kvstore::rocks {
 
 /// Walks the keys of [lower, upper) for one page of a scan, as they were when it began. It passes deleted
@@ -22,7 +22,7 @@ class PageScan {
   enum class At {
     kKey,    ///< At a key and its value.
     kEnd,    ///< All keys were passed.
-    kPaused  ///< The budget is spent. The scan is to go on at key(), which is behind `lower`.
+    kPaused  ///< The budget is spent. The scan is to go on at key(), which is after `lower`.
   };
 
   /// Engine and family must outlive it.

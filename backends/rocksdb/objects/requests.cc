@@ -24,7 +24,7 @@ std::string Key(uint64_t incarnation, uint32_t day, std::string_view request_id 
 
 absl::StatusOr<std::optional<uint64_t>> Requests::Find(std::string_view request_id) {
   const uint32_t today = Today();
-  // Of tomorrow are those that were added before the clock was set back over midnight.
+  // Requests of tomorrow were added before the clock was set back over midnight.
   for (const uint32_t day : {today, today - 1, today + 1}) {
     std::string stored;
     const auto status = engine_.db().Get({}, engine_.meta(), Key(incarnation_, day, request_id), &stored);

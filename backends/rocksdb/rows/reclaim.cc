@@ -111,7 +111,7 @@ absl::Status ReclaimExpired(Engine& engine, const Family& family, bool rows, uin
 absl::StatusOr<uint64_t> TrimBatch(Engine& engine, const Family& family, std::string_view column,
                                    uint64_t hash, std::string& from) {
   const auto lock = engine.locks().Exclude(hash);
-  // What is surplus may be visible by the time that it is deleted, if the limit is raised meanwhile.
+  // Surplus cells may be visible by the time that they are deleted, if the limit is raised meanwhile.
   const AnswerCache::Change change(engine.answers(), hash);
   // Read under the lock: a put that relies on a raised limit either comes later, or its cells are seen below.
   const uint64_t max_versions = family.settings->max_versions;

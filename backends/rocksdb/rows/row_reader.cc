@@ -337,7 +337,7 @@ bool RowReader::CheckLimits() {
   return failed_.ok();
 }
 
-/// Moves behind the current column, if the iterator is not there yet.
+/// Moves past the current column, if the iterator is not there yet.
 void RowReader::LeaveColumn() {
   // A step may pass any number of deleted versions. Where there were many, the next columns of the row
   // probably have as many.

@@ -20,7 +20,7 @@ namespace kvstore::rocks {
 inline constexpr uint64_t kMaxPageExamined = uint64_t{1} << 20;
 
 /// Returns the largest column name (or row key) that sorts before `name`, which must not be empty. A read
-/// that goes on behind the result begins with `name`.
+/// that goes on after the result begins with `name`.
 std::string NameBefore(std::string name);
 
 /// A query of one row, with the dataset's settings applied.
@@ -56,7 +56,7 @@ class RowReader {
   /// positioned  whether the iterator already stands at the first key of the row.
   ///
   /// Returns where the next page begins; nullopt at the end of the row. If there is a next page or a column
-  /// list, the iterator is left in or behind the row; else behind the row, where it may have stopped among
+  /// list, the iterator is left in or after the row; else after the row, where it may have stopped among
   /// deleted cells (deleted.h). DEADLINE_EXCEEDED or CANCELLED if the thread's call ends first.
   absl::StatusOr<std::optional<RowPosition>> Read(std::string_view row, const RowQuery& query,
                                                   const RowPosition* after, bool positioned,

@@ -152,7 +152,7 @@ void RocksRowScan::ResumeBefore(const std::string& row) {
   started_ = true;
 }
 
-/// Makes the scan, and its position, go on at this deleted cell, behind all columns before the cell's.
+/// Makes the scan, and its position, go on at this deleted cell, after all columns before the cell's.
 void RocksRowScan::ResumeAt(const std::string& stored) {
   const auto key = ParseCellKey(stored);
   std::string row;

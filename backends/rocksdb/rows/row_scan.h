@@ -40,7 +40,7 @@ class RocksRowScan : public RowScan {
   std::unique_ptr<RowReader> reader_;
   std::string row_;                    // enc(row) of the current row
   std::string key_;                    // decoded
-  bool started_ = false;               // position() is behind, or inside, the row key_
+  bool started_ = false;               // position() is after, or inside, the row key_
   bool reread_row_ = false;            // the read of the current row failed, and is to be repeated
   std::optional<RowPosition> inside_;  // where the current row goes on
 };

@@ -22,7 +22,7 @@ class RocksRowStore : public RowStore {
 #include "backend_api/operations.def"
 
  private:
-  /// Reads the page that begins behind a position, or the first one.
+  /// Reads the page that begins after a position, or the first one.
   absl::StatusOr<RowPage> ReadPage(std::string_view row, const RowQuery& query, const RowPosition* after);
   /// Chooses the lock and the clock slot of a row.
   uint64_t Hash(std::string_view row) const;

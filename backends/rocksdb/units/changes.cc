@@ -23,7 +23,7 @@
 namespace kvstore::rocks {
 namespace {
 
-/// Of a column with more, the newest cells are told.
+/// A follower is told only the newest cells of a column that has more bytes than this.
 constexpr size_t kMaxColumnBytes = size_t{1} << 20;
 constexpr size_t kPositionBytes = 8 + 8 + 4;
 
@@ -136,7 +136,7 @@ absl::Status ApplyChangeLog(Engine& engine, Family& family) {
   const bool keeps = family.settings->keep_changes_ms != 0;
   const std::shared_ptr<ChangeLog> open = gate.open_change_log();
   if (keeps && open) return absl::OkStatus();
-  // What may be left of an end that was cut short.
+  // An end of the log that was cut short may have left its column family.
   if (!keeps && !open) return engine.DropAuxiliaryFamily(name, nullptr);
   std::shared_ptr<ChangeLog> log;
   if (keeps) {
@@ -196,7 +196,7 @@ absl::StatusOr<UnitChanges> ReadChanges(Engine& engine, const Family& family, Sh
     }
     result.changes.push_back(*std::move(change));
   }
-  // What was read while the dataset was dropped, or moved, says nothing.
+  // A read that was made while the dataset was dropped, or moved, says nothing.
   if (auto status = family.gate.CheckRead(); !status.ok()) return status;
   return result;
 }

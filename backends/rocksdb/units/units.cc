@@ -51,7 +51,7 @@ rocksdb::ReadOptions IteratorOptions(const SharedSnapshot& snapshot) {
 }
 
 /// An iterator over the cells of one column. It is bounded to them, because it would otherwise pass all
-/// tombstones behind a deleted column.
+/// tombstones after a deleted column.
 class ColumnIterator {
  public:
   ColumnIterator(Engine& engine, const Family& family, const std::string& unit,
@@ -76,7 +76,7 @@ bool IsOfUnit(std::string_view key, std::string_view unit) {
 }
 
 /// Reads the cells of the unit whose first key the iterator stands at, or may have stopped before, and moves
-/// behind it; there the iterator may have stopped. `unit` has its key. Fails if the call is over, but not if
+/// past it; there the iterator may have stopped. `unit` has its key. Fails if the call is over, but not if
 /// the iterator has failed.
 absl::Status ReadColumn(rocksdb::Iterator& it, const Visible& visible, Unit& unit) {
   for (uint64_t cells = 1;; it.Next(), ++cells) {
@@ -239,7 +239,7 @@ class Scan : public UnitScan {
     }
   }
 
-  /// Reads the unit that the iterator is at, and moves behind it.
+  /// Reads the unit that the iterator is at, and moves past it.
   absl::StatusOr<Unit> ReadUnit(rocksdb::Iterator& it) const {
     const std::string_view key = it.key().ToStringView();
     switch (shape_) {
