@@ -28,8 +28,8 @@ struct Capabilities {
   /// Datasets are on shards, which operators open and move: rows on mod shards, other shapes on ID shards.
   bool shards = false;
   bool changes = false;  ///< Keeps changes (DatasetSpec::keep_changes_ms): implements ReadChanges.
-  /// CreateDataset is one atomic step, and replaces what a create of that name has left that nobody heard
-  /// of: a dataset without data. So the layer above need not note a create before it begins.
+  /// CreateDataset is one atomic step. It also replaces the empty dataset that an earlier create of this name
+  /// left if its caller never got an answer. So the layer above need not record a create before it begins.
   bool creates_at_once = false;
 };
 
@@ -63,16 +63,19 @@ class Backend {
       const DatasetSpec& spec) = 0;
 
   /// Removes expired and surplus cells physically, now, and frees their space. Reads return the same as
-  /// before.
+  /// before. DATA_LOSS if the dataset's data is not there.
+  ///
+  /// progress  may be null. If it returns false: CANCELLED, and what was done stays done.
   [[nodiscard]] virtual absl::StatusOr<ReclaimResult> Reclaim(const DatasetSpec& spec,
                                                               const Progress& progress) = 0;
+  /// Returns rough sizes, without reading data. DATA_LOSS if the dataset's data is not there.
   [[nodiscard]] virtual absl::StatusOr<DatasetStats> Stats(const DatasetSpec& spec) = 0;
 
   /// Removes a leftover that CreateDataset reported (leftover.h) and that the catalog does not name. It may
   /// be a live dataset of another catalog: if it has any data, this is FAILED_PRECONDITION, and nothing is
   /// removed.
   [[nodiscard]] virtual absl::Status DropLeftover(const DatasetSpec& spec) {
-    return absl::UnimplementedError("backend: '" + spec.backend + "' leaves nothing");
+    return absl::UnimplementedError("backend: '" + spec.backend + "' has no leftovers of datasets to drop");
   }
 
   /// Opens an existing dataset to be read as a whole, whether it migrates or not (unit_reader.h).
@@ -96,8 +99,8 @@ class Backend {
     return absl::UnimplementedError("backend: '" + spec.backend + "' does not keep changes");
   }
 
-  /// Keeps the changes after a position until the consumer of this name has another one
-  /// (KVStore::SetConsumer, whose name was checked). OUT_OF_RANGE as ReadChanges.
+  /// Stores a consumer's position, and keeps all later changes until it is moved or dropped
+  /// (KVStore::SetConsumer, which has checked the name). OUT_OF_RANGE as for ReadChanges.
   [[nodiscard]] virtual absl::Status SetConsumer(const DatasetSpec& spec, std::string_view /*name*/,
                                                  std::string_view /*position*/) {
     return absl::UnimplementedError("backend: '" + spec.backend + "' does not keep changes");

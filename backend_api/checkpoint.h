@@ -26,7 +26,7 @@ struct CheckpointFile {
 
 /// The files of a store as they were at one moment. They stay as they are, whatever is written to the store,
 /// until this object is destroyed, which removes them. Table files are hard links, so they take no space of
-/// their own as long as the store has them, too. Thread-safe.
+/// their own as long as the store has them, too. Thread-safe once the last Add has returned.
 class Checkpoint {
  public:
   /// Takes over a folder.
@@ -47,8 +47,10 @@ class Checkpoint {
   Checkpoint(const Checkpoint&) = delete;
   Checkpoint& operator=(const Checkpoint&) = delete;
 
-  /// Adds a file that the engine does not know of, before anybody reads the checkpoint. Errors as of
-  /// FileError.
+  /// Adds a file that the engine does not know of. Not thread-safe: call it before the checkpoint is shared.
+  /// Returns the errors of FileError.
+  ///
+  /// path  relative to the folder; no file of the checkpoint has it yet.
   absl::Status Add(const std::string& path, std::string_view text) {
     std::error_code error;
     std::filesystem::create_directories((folder_ / path).parent_path(), error);

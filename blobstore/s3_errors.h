@@ -18,13 +18,14 @@ struct S3Failure {
   uint32_t retry_after_ms = 0;  ///< How long the server asks to wait; 0: it did not say.
 };
 
-/// Says why an exchange has failed; nullopt if it has not. Text of the server is cut and put on one line.
+/// Returns why an exchange failed; nullopt if it succeeded. The server's text is truncated and put on one
+/// line.
 ///
 /// now_ms  The clock of this machine, in ms since 1970.
 std::optional<S3Failure> FailureOf(const HttpExchange& exchange, const S3Location& location, uint64_t now_ms);
 
-/// Returns the failure that an answer with status 200 holds in its body, as that to the completion of an
-/// upload may; nullopt if it holds none.
+/// Returns the failure that the body of an answer with status 200 reports; nullopt if it reports none. S3 may
+/// do so when it completes a multipart upload.
 std::optional<S3Failure> FailureInBody(const HttpExchange& exchange, const S3Location& location,
                                        uint64_t now_ms);
 

@@ -32,8 +32,8 @@ std::string EncodeSharedNodes(const SharedNodes& nodes);
 /// form; FAILED_PRECONDITION if a newer version wrote it.
 absl::StatusOr<SharedNodes> DecodeSharedNodes(std::string_view text);
 
-/// Returns the entries of the datasets that exist, by name. Left out are those that were being created or
-/// dropped, and those that cannot be read.
+/// Returns the entries of the datasets that exist, by name. Leaves out those that were being created or
+/// dropped, and without an error also those that cannot be read.
 std::vector<CatalogEntry> ActiveEntries(const SharedNodes& nodes);
 
 }  // namespace kvstore

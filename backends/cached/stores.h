@@ -14,7 +14,7 @@
 
 namespace kvstore::cached {
 
-/// Objects through a cache. A cached object is one byte of flags (1: it was deleted softly), its timestamp as
+/// Objects through a cache. A cached object is one byte of flags (1: it is inactive), its timestamp as
 /// eight bytes, big-endian, and its document. Thread-safe.
 class CachedObjectStore : public ObjectStore {
  public:
@@ -55,15 +55,21 @@ class CachedMappingStore : public MappingStore {
   const uint64_t incarnation_;
 };
 
-/// The forms of what is cached; nullopt for bytes that are none.
+/// Encodes an object as the cache stores it (see CachedObjectStore).
 std::string EncodeCached(const Object& object);
+/// An object of the cache. An inactive one is returned only to calls that ask for such objects.
 struct CachedObject {
   Object object;
   bool inactive = false;
 };
+/// Decodes what EncodeCached made of an object; nullopt if the bytes have another form, which is then a cache
+/// miss.
 std::optional<CachedObject> DecodeCachedObject(uint64_t id, std::string_view bytes);
+/// Encodes a list as the cache stores it (see CachedMappingStore).
 std::string EncodeCached(const MappingList& list);
+/// Decodes what EncodeCached made of a list; nullopt as for objects.
 std::optional<MappingList> DecodeCachedList(std::string_view bytes);
+/// Encodes the number of entries of an ID, as eight bytes.
 std::string EncodeCached(uint64_t count);
 
 }  // namespace kvstore::cached
