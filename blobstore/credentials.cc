@@ -39,8 +39,7 @@ absl::StatusOr<Credentials> EnvironmentCredentials() {
   if (!IsPlain(found.key_id) || !IsPlain(found.secret) || !IsPlain(found.session_token)) {
     return absl::InvalidArgumentError(
         "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY or AWS_SESSION_TOKEN holds a space or a character that is "
-        "not "
-        "printable ASCII");
+        "not printable ASCII");
   }
   return found;
 }

@@ -226,10 +226,9 @@ absl::StatusOr<Operation> Ledger::Release(std::string_view id, bool force) {
   if (!force && !ProcessHasEnded(found->process)) {
     return absl::FailedPreconditionError(
         fmt::format("{} may still be at work: its process lives, or its session with ZooKeeper has not run "
-                    "out yet; if it has "
-                    "died, its claims go within seconds by themselves. If it hangs, stop it; --force takes "
-                    "its claims away "
-                    "all the same, and it stops at the latest when it would publish something",
+                    "out yet; if it has died, its claims go within seconds by themselves. If it hangs, stop "
+                    "it; --force takes its claims away all the same, and it stops at the latest when it "
+                    "would publish something",
                     ToString(*found)));
   }
   if (auto status = End(id); !status.ok()) return status;

@@ -208,14 +208,18 @@ absl::Status MySqlBackend::CheckThere(const DatasetSpec& spec) {
               lost = !*never;
             }
             if (lost)
-              return absl::DataLossError(fmt::format("dataset: the data of '{}' is not here", spec.name));
+              return absl::DataLossError(
+                  fmt::format("dataset: the data of '{}' is not here: shard {} at {} has no table of it. If "
+                              "the shard map is right, restore the host from a backup",
+                              spec.name, mysql::DatabaseName(space, shard), range.master.ToString()));
           }
           if (space == Space::kId) return absl::OkStatus();
           if (const uint32_t made = mysql::ReadModShards(connection, shard); made != mod_shards) {
             return absl::FailedPreconditionError(
-                fmt::format("the map has {} mod shards, the data was made with {}: rows would be searched on "
-                            "wrong shards; put the right map back",
-                            mod_shards, made));
+                fmt::format("shard {}: the mod map has {} shards, but its data was made with {}, so rows "
+                            "would be looked up on the wrong shards; kv shards history --mod shows earlier "
+                            "maps, kv shards undo --mod puts the one before in force again",
+                            mysql::DatabaseName(space, shard), mod_shards, made));
           }
           return absl::OkStatus();
         });

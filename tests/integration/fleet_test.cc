@@ -162,7 +162,8 @@ TEST_F(FleetStoreTest, InitMakesNoShardThatAnotherHostHas) {
   SetMap(kMod, Map(wrong));
   const absl::Status refused = InitShards(Options(), nullptr, nullptr);
   EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(refused.message(), ::testing::HasSubstr("mod00000: the map has it at " + wrong));
+  EXPECT_THAT(refused.message(),
+              ::testing::HasSubstr("mod00000: by the shard map this database is at " + wrong));
   EXPECT_EQ(SharedFleet().server(1).Run("SHOW DATABASES LIKE 'mod00000'"), "") << "nothing was made";
   SetMap(kMod, Map());
   ASSERT_OK(InitShards(Options(), nullptr, nullptr));
@@ -174,7 +175,8 @@ TEST_F(FleetStoreTest, InitMakesNoShardThatAnotherHostHasAlthoughNothingIsStored
   SetMap(kMod, Map(wrong.address()));
   const absl::Status refused = InitShards(Options(), nullptr, nullptr);
   EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(refused.message(), ::testing::HasSubstr("mod00000: the map has it at " + wrong.address()));
+  EXPECT_THAT(refused.message(),
+              ::testing::HasSubstr("mod00000: by the shard map this database is at " + wrong.address()));
   EXPECT_THAT(refused.message(), ::testing::HasSubstr("kv shards undo"));
   EXPECT_EQ(wrong.Run("SHOW DATABASES LIKE 'mod00000'"), "") << "nothing was made";
   // Who knows that the map is right says so.

@@ -39,6 +39,11 @@ constexpr uint64_t kMsPerSecond = 1000;
 
 std::string WithoutFolder(const std::string& file) { return file.substr(file.find_last_of('/') + 1); }
 
+/// Returns the error of a server that writes no binary log.
+absl::Status NoLogError(const Host& host) {
+  return SettingError(host, "log_bin", "OFF", "set it in the server's configuration, and start it again");
+}
+
 /// Says which rights the account needs, if the server has refused a statement for want of one.
 absl::Status WithRights(const absl::Status& status) {
   const std::string message(status.message());
@@ -105,10 +110,7 @@ MasterAnswer Changes::AskOne(Fleet& fleet, const Host& host) {
                         "@@global.gtid_strict_mode",
                         kNowMs));
         if (!rows.Next()) return absl::InternalError("the server does not say its settings");
-        if (rows.Uint(4) == 0) {
-          return SettingError(host, "log_bin", "OFF",
-                              "set it in the server's configuration, and start it again");
-        }
+        if (rows.Uint(4) == 0) return NoLogError(host);
         if (rows.Bytes(5) != "ROW") {
           return SettingError(host, "binlog_format", rows.Bytes(5),
                               "set it to ROW, in the server's configuration too; connections that are open "
@@ -166,7 +168,10 @@ absl::StatusOr<FilePlace> Changes::Visible(Space space, const PairNow& pair) {
           if (name == "Binlog_snapshot_position") place.offset = rows.Uint(2);
         }
         if (!place.file.empty()) return place;
-        return absl::FailedPreconditionError("the server does not say how far its binary log is committed");
+        return absl::FailedPreconditionError(
+            fmt::format("{}: SHOW STATUS LIKE 'Binlog_snapshot_%' has no Binlog_snapshot_file, so it is not "
+                        "known how far its binary log is committed; is log_bin ON, and is this MariaDB?",
+                        pair.pair.master.ToString()));
       });
 }
 
@@ -176,7 +181,7 @@ absl::StatusOr<LogPlace> Changes::AwaitNow(Space space, const PairNow& pair) {
       fleet_->RunOn(pair.pair.master, {.space = space, .shard = {}}, Repeat::kAlways,
                     [&](Connection& connection) -> absl::Status {
                       Rows rows = connection.Ask("SHOW MASTER STATUS");
-                      if (!rows.Next()) return absl::FailedPreconditionError("the server has no binary log");
+                      if (!rows.Next()) return NoLogError(pair.pair.master);
                       written = {.file = WithoutFolder(rows.Bytes(1)), .offset = rows.Uint(2)};
                       return absl::OkStatus();
                     });
@@ -202,7 +207,7 @@ absl::StatusOr<std::string> Changes::OldestFile(Space space, const Host& host) {
                        [&](Connection& connection) -> absl::StatusOr<std::string> {
                          Rows rows = connection.Ask("SHOW BINARY LOGS");
                          if (rows.Next()) return rows.Bytes(1);
-                         return absl::FailedPreconditionError("the server has no binary log");
+                         return NoLogError(host);
                        });
 }
 
@@ -345,8 +350,8 @@ Changes::PairNow Changes::AskFormer(const ChangePosition::Pair& pair) {
   }
   former.answer.status = absl::UnavailableError(
       fmt::format("from: the pair {} and {} has no shards any more, and what was written there before is to "
-                  "be read from its "
-                  "master, which does not answer: {}; without it, begin again with --snapshot",
+                  "be read from its master, which does not answer: {}; without it, begin again with "
+                  "--snapshot",
                   pair.master, pair.slave, std::string(former.answer.status.message())));
   former.answer.is_late = late;
   return former;

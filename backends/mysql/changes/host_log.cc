@@ -181,7 +181,7 @@ absl::Status HostLog::ReadOn(LogSession& session) {
       case LogItem::Kind::kIdle:
         break;
       case LogItem::Kind::kEnd:
-        return absl::UnavailableError("the server has ended the connection");
+        return absl::UnavailableError("the server has ended the connection over which its log is read");
     }
   }
   return absl::OkStatus();

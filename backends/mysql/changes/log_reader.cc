@@ -57,9 +57,8 @@ absl::StatusOr<LogItem> LogReader::Begin(const Begun& begun) {
     // A server that is given a place leaves out what is before it. So this transaction is out of order, and
     // it is not clear what is before a place.
     return absl::OutOfRangeError(
-        fmt::format("gtid_strict_mode: the transaction {}-{}-{} comes behind a later one of its domain; "
-                    "set it to ON at "
-                    "the server",
+        fmt::format("gtid_strict_mode: the transaction {}-{}-{} comes after a later one of its domain; set "
+                    "it to ON at the server",
                     gtid_.domain, gtid_.server, gtid_.sequence));
   }
   return Item(LogItem::Kind::kBegin);
@@ -141,8 +140,7 @@ absl::StatusOr<bool> LogReader::Take(LogEvent& event, LogItem& item) {
     if (!wanted) return false;
     return absl::FailedPreconditionError(
         "XA: a prepared transaction has written to a dataset, and what became of it cannot be followed; "
-        "begin "
-        "again with --snapshot");
+        "begin again with --snapshot");
   }
   if (event.Is(EventType::kXid)) {
     commit_next_ = true;

@@ -141,8 +141,7 @@ absl::Status PageBuilder::Check(const LoggedStatement& logged, bool standalone) 
     if (error == std::errc() && is_ours && !is_told && !tables_.domains.contains(domain)) {
       return absl::OutOfRangeError(
           fmt::format("from: shards were moved since from a pair of servers (gtid_domain_id {}) that this "
-                      "token does not know; "
-                      "begin again with --snapshot",
+                      "token does not know; begin again with --snapshot",
                       domain));
     }
   }
@@ -150,8 +149,7 @@ absl::Status PageBuilder::Check(const LoggedStatement& logged, bool standalone) 
   if (!standalone) {
     return absl::FailedPreconditionError(
         fmt::format("binlog_format: a write to '{}' was logged as a statement, which does not say what it "
-                    "has changed; set "
-                    "binlog_format to ROW at the server, and begin again with --snapshot",
+                    "has changed; set binlog_format to ROW at the server, and begin again with --snapshot",
                     tables_.name));
   }
   const bool migrated = Contains(statement, Quote(tables_.name + "$away")) ||

@@ -71,22 +71,20 @@ std::map<Host, Answer> AskHosts(const std::set<Host>& hosts, const MySqlOptions&
 
 absl::Status UsedElsewhereError(const Missing& one, const Host& host) {
   return absl::FailedPreconditionError(
-      fmt::format("{0}: the map has it at {1}, which has no such database, and {2} has: the map is wrong "
-                  "there, or {1} has lost what it had. kv shards history {3}shows what the map was, "
-                  "kv shards undo {3}puts the one before in force again; kv shards check names all such "
+      fmt::format("{0}: by the shard map this database is at {1}, but {1} does not have it, and {2} does. "
+                  "Either the map is wrong, or {1} has lost data. kv shards history {3}shows what the map "
+                  "was, kv shards undo {3}puts the one before in force again; kv shards check names all such "
                   "shards",
                   one.database, one.master.ToString(), host.ToString(), OptionOf(one)));
 }
 
 absl::Status EmptyElsewhereError(const Missing& one, const Host& host) {
   return absl::FailedPreconditionError(
-      fmt::format("{0}: the map has it at {1}, which has no such database, and {2} has an empty one. If the "
-                  "map is wrong, "
-                  "kv shards undo {3}puts the one before in force again, and kv shards history {3}shows what "
-                  "it was. If it "
-                  "is right, kv shards init --ignore-empty makes the shards where the map has them: no "
-                  "dataset has anything "
-                  "in those that are elsewhere",
+      fmt::format("{0}: by the shard map this database is at {1}, but {1} does not have it, and {2} has an "
+                  "empty one. If the map is wrong, kv shards undo {3}puts the one before in force again, and "
+                  "kv shards history {3}shows what it was. If it is right, kv shards init --ignore-empty "
+                  "makes the shards where the map has them: no dataset has anything in those that are "
+                  "elsewhere",
                   one.database, one.master.ToString(), host.ToString(), OptionOf(one)));
 }
 

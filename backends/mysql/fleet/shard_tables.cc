@@ -22,10 +22,11 @@ namespace {
 /// (TableFamily::Beside).
 constexpr std::array<std::string_view, 2> kSides = {"$", "$r$"};
 
-absl::Status BusyError(const DatasetSpec& spec) {
-  return absl::UnavailableError(fmt::format(
-      "dataset: another process is working on the tables of '{}' there, or is moving the shard; try again",
-      spec.name));
+absl::Status BusyError(const DatasetSpec& spec, const std::string& database) {
+  return absl::UnavailableError(
+      fmt::format("dataset: another process is creating or changing the tables of '{}' on shard {}, or is "
+                  "moving the shard; try again",
+                  spec.name, database));
 }
 
 // ---- what is there ----
@@ -116,8 +117,7 @@ DatabaseState StateOf(Connection& connection, const std::string& database) {
 std::string MovedText(const std::string& database) {
   return fmt::format(
       "its tables are put away in {}: the shard is moving to another host, or was moved there (kv shards "
-      "move "
-      "status; kv shards move finish removes them)",
+      "move status; kv shards move finish removes them)",
       MovedName(database));
 }
 
@@ -149,12 +149,14 @@ bool WasMoved(Connection& connection, const std::string& database, const Dataset
 absl::Status OtherTableError(const std::string& table, std::optional<uint64_t> incarnation) {
   if (!incarnation) {
     return absl::FailedPreconditionError(fmt::format(
-        "there is a table {} that belongs to no dataset: rename it, or choose another name for the dataset",
+        "dataset: the table {} is in the way, and belongs to no dataset: rename it, or choose another name "
+        "for the dataset",
         table));
   }
-  return LeftoverError(fmt::format("the table {} of another dataset of that name is there, of incarnation {}",
-                                   table, *incarnation),
-                       *incarnation);
+  return LeftoverError(
+      fmt::format("dataset: the table {} belongs to another dataset of the same name (incarnation {})", table,
+                  *incarnation),
+      *incarnation);
 }
 
 enum class Made : uint8_t { kThere, kMigrates, kMoved };
@@ -194,9 +196,9 @@ absl::StatusOr<Made> MakeTable(Connection& connection, const DatasetSpec& spec, 
 absl::Status CreateTables(Connection& connection, const DatasetSpec& spec, uint32_t shard) {
   const std::string database = DatabaseName(SpaceOf(spec.shape), shard);
   const MigrationLock lock(connection, spec, shard);
-  if (!lock.held()) return BusyError(spec);
+  if (!lock.held()) return BusyError(spec, database);
   const ServerLock shard_lock(connection, {ShardLock(database)}, Holder::kStays);
-  if (!shard_lock.held()) return BusyError(spec);
+  if (!shard_lock.held()) return BusyError(spec, database);
   const DatabaseState state = StateOf(connection, database);
   if (state == DatabaseState::kMissing) {
     return absl::FailedPreconditionError(
@@ -293,9 +295,9 @@ absl::Status CheckEmpty(Connection& connection, const DatasetSpec& spec, uint32_
 absl::Status DropTables(Connection& connection, const DatasetSpec& spec, uint32_t shard, Removed removed) {
   const std::string database = DatabaseName(SpaceOf(spec.shape), shard);
   const MigrationLock lock(connection, spec, shard);
-  if (!lock.held()) return BusyError(spec);
+  if (!lock.held()) return BusyError(spec, database);
   const ServerLock shard_lock(connection, {ShardLock(database)}, Holder::kStays);
-  if (!shard_lock.held()) return BusyError(spec);
+  if (!shard_lock.held()) return BusyError(spec, database);
   // The caller retries where the map in force says by then that the shard is.
   if (StateOf(connection, database) == DatabaseState::kMoved) return WritesHeldError(MovedText(database));
   const Found found = FindTables(connection, database, spec);

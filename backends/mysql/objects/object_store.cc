@@ -48,7 +48,8 @@ absl::Status NoObjectError(uint64_t id) {
 }
 
 absl::Status NotOpenError(std::string_view field, uint32_t shard) {
-  return absl::InvalidArgumentError(fmt::format("{}: shard {} is not open", field, shard));
+  return absl::InvalidArgumentError(
+      fmt::format("{}: shard {} is not open; kv shards get shows which shards are", field, shard));
 }
 
 /// Returns the object, or NOT_FOUND if it is softly deleted and the call does not ask for such objects.
@@ -100,9 +101,10 @@ absl::StatusOr<uint64_t> MySqlObjectStore::Insert(Connection& connection, uint32
   if (local > ObjectId::kMaxLocal) {
     // No ID can name this object.
     connection.Prepare(Sql::kEraseObject, table).Bind(local).Execute();
-    return absl::ResourceExhaustedError(fmt::format("shard {}: all {} local IDs of type {} are used",
-                                                    DatabaseName(Space::kId, shard), ObjectId::kMaxLocal,
-                                                    dataset_->type));
+    return absl::ResourceExhaustedError(
+        fmt::format("shard {}: all {} local IDs of type {} are used; create on another shard, or give this "
+                    "one the weight 0 (kv shards weight)",
+                    DatabaseName(Space::kId, shard), ObjectId::kMaxLocal, dataset_->type));
   }
   if (local >= kAlarm && (local % 1'000'000 == 0 || !warned_.exchange(true))) {
     spdlog::warn("shard {}: {} of {} local IDs of dataset {} are used", DatabaseName(Space::kId, shard),
@@ -178,7 +180,9 @@ absl::StatusOr<uint64_t> MySqlObjectStore::Create(std::string_view data, const C
   }
   const auto spread = fleet_->spreads().current();
   if (spread->empty()) {
-    return absl::FailedPreconditionError("weights: no open shard has a weight above 0; name a shard");
+    return absl::FailedPreconditionError(
+        "shard: is not given, and no open shard has a weight above 0: name a shard, or change the weights "
+        "(kv shards weight)");
   }
   if (!options.request_id.empty()) return CreateOnce(*spread, data, options);
   absl::Status status;

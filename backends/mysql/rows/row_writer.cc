@@ -69,7 +69,9 @@ class RowWriter::Clock {
     }
     for (const auto& [slot, next] : clock.next_) {
       if (next + steps > kMaxTimestamp) {
-        return absl::ResourceExhaustedError("timestamp: the shard's clock is at its end, 2^63 ms");
+        return absl::ResourceExhaustedError(
+            "timestamp: the shard's clock is at its end, 2^63 - 1 ms, so it can assign no further timestamp; "
+            "put with timestamps of your own");
       }
     }
     return clock;

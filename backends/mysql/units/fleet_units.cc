@@ -74,7 +74,9 @@ absl::StatusOr<std::unique_ptr<UnitScan>> FleetUnits::Scan(const UnitRange& rang
   if (!range.shard.empty()) {
     std::erase_if(shards, [&](uint32_t shard) { return DatabaseName(space(), shard) != range.shard; });
     if (shards.empty()) {
-      return absl::InvalidArgumentError(fmt::format("partition: there is no shard '{}'", range.shard));
+      return absl::InvalidArgumentError(
+          fmt::format("partition: '{}' is not an open shard of this dataset; its shards are named as {}",
+                      range.shard, DatabaseName(space(), 7)));
     }
   }
   ShardReader reader{

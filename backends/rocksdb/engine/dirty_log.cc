@@ -1,5 +1,7 @@
 #include "backends/rocksdb/engine/dirty_log.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "backends/rocksdb/engine/status.h"
@@ -41,7 +43,9 @@ absl::StatusOr<std::vector<DirtyEntry>> DirtyLog::Read(size_t limit) const {
   const auto it = Begin();
   for (; it->Valid() && entries.size() < limit; it->Next()) {
     if (it->key().size() != sizeof(uint64_t) || it->value().size() < sizeof(uint64_t)) {
-      return absl::DataLossError("an entry of a dirty log does not decode");
+      return absl::DataLossError(
+          fmt::format("{}: an entry of the dirty log does not decode (key of {} bytes, value of {} bytes)",
+                      handle_->GetName(), it->key().size(), it->value().size()));
     }
     entries.push_back({.id = ReadBigEndian<uint64_t>(it->key().ToStringView()),
                        .key = std::string(it->value().ToStringView().substr(sizeof(uint64_t)))});

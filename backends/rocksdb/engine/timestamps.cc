@@ -37,7 +37,9 @@ absl::StatusOr<uint64_t> Timestamps::Assign(uint64_t row_hash) {
     timestamp = std::max(now, before + 1);
   } while (!last.compare_exchange_weak(before, timestamp, std::memory_order_relaxed));
   if (timestamp > kMaxTimestamp)
-    return absl::ResourceExhaustedError("timestamp: the clock is at its end, 2^63 ms");
+    return absl::ResourceExhaustedError(
+        "timestamp: the clock is at its end, 2^63 - 1 ms, so it can assign no further timestamp; put with "
+        "timestamps of your own");
   if (timestamp >= ceiling_.load(std::memory_order_acquire)) {
     if (auto status = RaiseCeiling(slot, timestamp, now); !status.ok()) return status;
   }
