@@ -409,8 +409,8 @@ absl::Status MakeShard(Connection& connection, Space space, uint32_t shard, uint
   }
   CreateShard(connection, space, shard, mod_shards);
   if (names.empty()) return absl::OkStatus();
-  // What the catalog now says holds until the locks are released: a drop, or the end of a migration, changes
-  // the catalog before it takes them.
+  // The catalog's answer holds until the locks are released: a drop, or the end of a migration, changes the
+  // catalog before it takes them.
   Reached("init.locked");
   const auto now = read();
   if (!now.ok()) return now.status();

@@ -16,8 +16,8 @@ namespace kvstore::rocks {
 
 /// The value of ReadOptions::max_skippable_internal_keys for such iterators: about as long as two or three
 /// seeks. A column that is written often leaves its deleted versions behind until a compaction of the last
-/// level; a read that has met so many of them seeks to the next column. Who has to go on pays a seek for each
-/// stop.
+/// level; a read that has met so many of them seeks to the next column. A reader that has to go on pays a
+/// seek for each stop.
 inline constexpr uint64_t kMaxDeletedInARow = 128;
 
 /// Returns the key at which an iterator that is not valid has stopped among deleted cells; nullopt if it has
