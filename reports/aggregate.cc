@@ -168,7 +168,7 @@ std::optional<Summary> Aggregate::Summarize() const {
                   .last = last_,
                   .last_time = last_time_};
   if (reals_ == nullptr) return summary;
-  // What rounding leaves over is the next number, until nothing is left.
+  // Each number is the rest, rounded; the rounding error is the next rest, until none is left.
   ExactSum rest = *reals_;
   double part = rest.Round();
   do {

@@ -19,7 +19,7 @@
 
 namespace kvstore::reports {
 
-/// What a query makes of the points that fall into a step.
+/// The function by which a query turns the points of a step into one number.
 struct Function {
   enum class Kind : uint8_t { kSum, kCount, kAvg, kMin, kMax, kLast, kPercentile, kDistinct };
   Kind kind = Kind::kSum;
@@ -33,8 +33,8 @@ absl::StatusOr<Function> ParseFunction(std::string_view field, std::string_view 
 /// INVALID_ARGUMENT unless the function works on metrics of this kind.
 absl::Status CheckFunction(const Function& function, const Metric& metric);
 
-/// What an Aggregate keeps of values, in numbers that can be stored. Who needs only some functions may leave
-/// out what the others need.
+/// The values of an Aggregate, in numbers that can be stored. A caller that needs only some functions may
+/// leave out what the others need.
 struct Summary {
   static constexpr size_t kMaxReals = 4;
 

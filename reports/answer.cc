@@ -25,7 +25,7 @@ absl::StatusOr<std::optional<Number>> ResultOf(const Aggregate* aggregate, const
   return aggregate->Result(function);
 }
 
-/// What stands for a step: what was found there, or what fills the gap.
+/// Returns what stands for a step: the number that was found there, or the one that fills the gap, if any.
 std::optional<Number> Filled(Fill fill, const std::optional<Number>& found,
                              const std::optional<Number>& before) {
   if (found || fill == Fill::kNone) return found;
@@ -45,7 +45,7 @@ absl::StatusOr<std::vector<TimeValue>> Answer::Points(const Expression& expressi
   KV_RETURN_IF_ERROR(CheckCall());
   const std::vector<const Group*> groups = GroupsOf(expression, tables, key);
   std::vector<TimeValue> points;
-  // What the step before had, of each metric and of the expression.
+  // The values of the step before, of each metric and of the expression.
   std::vector<std::optional<Number>> values(groups.size());
   std::optional<Number> value;
   for (size_t step = 0; step < grid.size(); ++step) {

@@ -60,7 +60,7 @@ class BitWriter {
   }
 
   std::string bytes_;     // whole groups of 8 bytes until Finish
-  uint64_t pending_ = 0;  // the bits behind them
+  uint64_t pending_ = 0;  // the bits after them
   int filled_ = 0;        // how many those are, 0..63
 };
 
@@ -74,7 +74,7 @@ class BitCounter {
   size_t bits_ = 0;
 };
 
-/// Reads what a BitWriter wrote. Behind the end it gives zeros and says so by failed(), so that a decoder can
+/// Reads what a BitWriter wrote. After the end it gives zeros and says so by failed(), so that a decoder can
 /// look once for many reads.
 class BitReader {
  public:
@@ -114,7 +114,7 @@ class BitReader {
     }
     for (; done < count; ++done) take(Read(bits));
   }
-  /// What WriteSized wrote; fails on a width above 64.
+  /// Reads what WriteSized wrote; fails on a width above 64.
   uint64_t ReadSized() {
     const uint64_t width = Read(7);
     if (width > 64) {

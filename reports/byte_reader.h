@@ -7,7 +7,7 @@
 
 namespace kvstore::reports {
 
-/// Reads bytes from the front of a string. Behind the end, and after bytes that are no varint, it gives zeros
+/// Reads bytes from the front of a string. After the end, and after bytes that are no varint, it gives zeros
 /// and says so by failed().
 class ByteReader {
  public:

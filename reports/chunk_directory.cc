@@ -37,7 +37,7 @@ int64_t ReadStoredTime(ByteReader& in, int64_t most = kMaxTimeMs) {
   return 0;
 }
 
-/// Bits of the byte behind the covers.
+/// Bits of the byte after the covers.
 constexpr uint8_t kMerged = 1;
 constexpr uint8_t kRepeatable = 2;
 

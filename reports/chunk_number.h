@@ -12,7 +12,7 @@
 namespace kvstore::reports {
 
 inline constexpr size_t kChunkNumberBytes = 16;
-/// Of these, the bytes of its time.
+/// How many bytes of a number, from its first one on, hold its time.
 inline constexpr size_t kChunkTimeBytes = 6;
 
 /// A new number, whose time is at least `least_ms`; that does not move the times of later numbers.

@@ -10,7 +10,7 @@
 #include "reports/number.h"
 #include "reports/report_types.h"
 
-/// What is known of a chunk without its points: its name, its place among others, its directory.
+/// The facts about a chunk that need none of its points: its name, its place among others, its directory.
 namespace kvstore::reports {
 
 /// A chunk's column in its row: 16 bytes that are unique and grow with time, and the number of the part (u16)
@@ -40,12 +40,12 @@ struct TimeSpan {
   friend bool operator==(const TimeSpan&, const TimeSpan&) = default;
 };
 
-/// What is said of a chunk apart from its points.
+/// The facts that a chunk records beside its points.
 struct ChunkNotes {
   /// Points of older chunks in these spans are deleted.
   std::vector<TimeSpan> deletes;
-  /// What a compacted chunk stands for: readers ignore the other chunks of this stretch wherever they are
-  /// still there. It stands among the others where the newest of them stood.
+  /// The chunks that a compacted chunk stands for: readers ignore the others of this stretch wherever they
+  /// are still there. The compacted chunk has the place of the newest of them.
   std::optional<ChunkStretch> merged;
   /// The chunks of repeatable batches whose points this one has: readers ignore them also where they appear
   /// again, with a newer place in the row.
@@ -69,8 +69,7 @@ struct ChunkDirectory {
   uint64_t time_unit = 1;  ///< ms; all times are multiples of it away from the first.
   Number min_value;        ///< Of kind value.
   Number max_value;
-  /// Of kind value: no point has a real number, so that the sum of some points does not depend on their
-  /// order.
+  /// Whether no point has a real number, for kind value: then the order of points does not change their sum.
   bool all_integers = false;
   /// For each segment key the IDs of the values that occur, ascending.
   std::vector<std::vector<uint32_t>> segment_values;

@@ -123,7 +123,7 @@ size_t XorBits(std::span<const Number> numbers) {
   return counter.bits();
 }
 
-/// The XOR form, behind its length in bits, so that it can be skipped.
+/// Writes the XOR form after its length in bits, so that it can be skipped.
 void WriteXor(BitWriter& out, std::span<const Number> numbers, size_t bits) {
   out.WriteSized(bits);
   PackXor(out, numbers);

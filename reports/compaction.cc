@@ -27,7 +27,7 @@ constexpr uint64_t kCoversMarginMs = 86'400'000;
 
 uint64_t OrZero(uint64_t value, uint64_t minus) { return value > minus ? value - minus : 0; }
 
-/// What the new chunk says beside its points.
+/// Returns what the new chunk says beside its points.
 ///
 /// batches_since_ms  CompactionOptions::batches_since_ms
 ChunkNotes NotesOf(std::span<const LiveChunk> run, const StoredRow& row, bool oldest,
@@ -178,8 +178,8 @@ absl::Status CompactRow(const Metadata& metadata, const StoredRow& row, const Co
                                         live.begin() + static_cast<ptrdiff_t>(run.end));
     const bool oldest = run.begin == 0;
     const auto block = MergeRun(merged, oldest);
-    // What passes the range of numbers fails queries for these points; it must not keep others from being
-    // merged.
+    // A merge whose numbers pass their range fails the queries for these points, too. It must not keep other
+    // rows from being merged.
     if (absl::IsFailedPrecondition(block.status())) {
       result.bytes_after += bytes;
       return absl::OkStatus();
@@ -187,8 +187,7 @@ absl::Status CompactRow(const Metadata& metadata, const StoredRow& row, const Co
     if (!block.ok()) return block.status();
     KV_ASSIGN_OR_RETURN(const std::string chunk,
                         EncodeChunk(*block, NotesOf(merged, row, oldest, options.batches_since_ms)));
-    // Names grow with time, so that a reader who pages through the row meets the new chunk behind the old
-    // ones.
+    // Names grow with time, so that a reader who pages through the row meets the new chunk after the others.
     uint64_t least_ms = 0;
     for (const StoredChunk& stored : row.chunks) least_ms = std::max(least_ms, TimeOfName(stored.name) + 1);
     const ChunkName name = NameOfPart(NewChunkNumber(least_ms), 0);

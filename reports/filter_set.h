@@ -45,7 +45,7 @@ class FilterSet {
   };
   using Filter = std::vector<KeyFilter>;  // all must match
 
-  /// Of one key, which filters match an ID: a bit for each filter.
+  /// Tells which filters match an ID of one segment key: each filter has a bit.
   struct KeyIndex {
     uint32_t key = 0;
     std::vector<uint64_t> any;                                   // those that do not look at the key

@@ -15,7 +15,7 @@
 
 namespace kvstore::reports {
 
-/// What is counted of a query's memory and reads, by all of its threads.
+/// Counts a query's memory and reads, by all of its threads, up to their limits.
 struct QueryUse {
   std::atomic<size_t> memory_bytes{0};
   std::atomic<uint64_t> read_bytes{0};

@@ -28,7 +28,7 @@ std::optional<uint64_t> ReadLength(JsonFields& fields, std::string_view name, bo
 std::optional<Number> NumberFromJson(const Json& json);
 /// The same for a value that was read without a tree.
 std::optional<Number> NumberFromFlat(const FlatValue& value);
-/// The mistake of a value that NumberFromJson does not take, to be put behind the name of its field.
+/// The mistake of a value that NumberFromJson does not take, to be put after the name of its field.
 inline constexpr std::string_view kNumberProblem =
     "must be a number, or an integer as a string; integers from -9223372036854775808 to 9223372036854775807";
 /// Integers beyond 2^53 become strings, which readers with doubles alone do not round.

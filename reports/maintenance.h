@@ -50,7 +50,7 @@ class Maintenance {
   Maintenance(const Maintenance&) = delete;
   Maintenance& operator=(const Maintenance&) = delete;
 
-  /// What was done since this was made.
+  /// The work and the errors since this was made.
   struct Figures {
     uint64_t rounds = 0;   ///< That were gone through to their end.
     uint64_t reports = 0;  ///< That the last round found.
@@ -86,7 +86,7 @@ class Maintenance {
   std::condition_variable stopped_;
   Figures figures_ ABSL_GUARDED_BY(mutex_);
 
-  // Of the thread alone.
+  // Only thread_ uses the next three members.
   Clock::time_point rested_{};
   /// When the last round that went through a report began, ms since 1970, by the report's ID.
   std::map<uint32_t, uint64_t> begun_ms_;

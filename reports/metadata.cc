@@ -81,7 +81,7 @@ absl::Status CheckDefault(const SegmentKey& key) {
   return absl::OkStatus();
 }
 
-/// What is stored of a new segment key.
+/// Adds the cells that are stored for a new segment key.
 void AddKeyCells(std::map<std::string, std::string>& cells, uint32_t number, const SegmentKey& key) {
   cells[KeyColumn(number)] = KeyToText(key);
   cells[NextValueColumn(number)] = "1";
@@ -286,7 +286,7 @@ absl::StatusOr<MetricPage> Metadata::ListMetrics(std::string_view report,
   KV_RETURN_IF_ERROR(Get(report, {}).status());
   const std::string first = MetricColumn(listing.prefix);
   MetricPage page;
-  // Pages of columns begin behind one, and a metric may have the name that the others begin with.
+  // A page begins after a given column, so a metric whose name is the prefix itself is read apart.
   if (listing.after < listing.prefix) {
     KV_ASSIGN_OR_RETURN(const Columns whole, Read(MetadataRow(report), {first}));
     for (const auto& [column, text] : whole) {

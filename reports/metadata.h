@@ -23,7 +23,7 @@
 ///   rollups           {"next", "rollups": [{"id", "keys": [numbers of keys], "step_ms"}, ...]}
 ///   next/metric, next/key, next/value/N    the next number to give, in decimal
 ///
-/// Numbers are given by conditional puts: what is new and the counter behind it are written together if the
+/// Numbers are given by conditional puts: what is new and the raised counter are written together if the
 /// counter is still the one that was read, and who comes second reads again. So loaders can race. Counters
 /// are made together with what they count: where one is missing the report is gone, and nothing is written
 /// for it. Roll-ups are one column, which is replaced if it is still the one that was read: they are few,

@@ -125,7 +125,8 @@ class Scans {
   const ScanContext& context_;
   const StepGrid& grid_;
   const TimeSpan span_;
-  // Of each metric, which the thread that has scanned its last salt alone uses until all have ended.
+  // These have an element for each metric, which only the thread that has scanned the metric's last salt uses
+  // until all threads have ended.
   MetricCosts& costs_;
   std::vector<std::optional<GroupTable>> tables_;
   std::vector<std::vector<std::string>> missing_;

@@ -10,7 +10,7 @@
 
 namespace kvstore::reports {
 
-/// Of each metric the costs of its salts.
+/// The costs of the salts of each metric.
 using MetricCosts = std::vector<std::vector<QueryCost>>;
 
 /// Reads the rows of all metrics of `context.info` in a span of time, or their roll-ups, once for all

@@ -39,7 +39,7 @@ std::optional<Json> IdOf(const FlatValue& value) {
   return id;
 }
 
-/// What a request has, each at most once.
+/// The names of the fields that were read of a request.
 class SeenFields {
  public:
   /// False for a field that was there before.

@@ -14,7 +14,7 @@
 
 namespace kvstore::reports {
 
-/// What is asked for under one name: a metric, or an expression over several (expression.h).
+/// A metric, or an expression over several (expression.h), that is asked for under one name.
 struct QueryMetric {
   std::string name;
   std::string expression;  ///< Empty: the metric of that name.
@@ -85,8 +85,8 @@ struct QueryCost {
   uint64_t rows = 0;
   uint64_t chunks = 0;          ///< Whose points were read.
   uint64_t chunks_skipped = 0;  ///< Of which the directory was enough.
-  /// Of all chunks of the rows, but of those that a roll-up was enough for: of what was read of roll-ups and
-  /// of rows' versions.
+  /// The bytes of all chunks of the rows whose points were needed, and of what was read of roll-ups and of
+  /// rows' versions.
   uint64_t bytes = 0;
   uint64_t from_rollups = 0;  ///< Of `rows`, those of which a roll-up was enough.
   double ms = 0;
@@ -112,7 +112,7 @@ struct PartCost {
 
 struct QueryResult {
   std::vector<ResultSeries> series;
-  /// What could not be read, each with the host as the store's message has it; empty: the answer is whole.
+  /// The parts that could not be read, each with the host as the store's message has it; empty: none.
   std::vector<std::string> missing;
   QueryCost cost;
   std::vector<PartCost> parts;  ///< With Query::explain, by metric, then salt.

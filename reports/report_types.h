@@ -12,7 +12,7 @@
 /// The words of the time series: a report, its segment keys and its metrics.
 namespace kvstore::reports {
 
-/// What a metric holds. Values are stored: never renumber.
+/// The kind of data that a metric holds. Values are stored: never renumber.
 enum class MetricKind : uint8_t {
   kValue = 1,         ///< A number.
   kDistinct = 2,      ///< A set whose members are counted once each, as a HyperLogLog.
@@ -48,7 +48,7 @@ struct Metric {
   friend bool operator==(const Metric&, const Metric&) = default;
 };
 
-/// What does not depend on which metrics there are.
+/// The part of a report that does not depend on which metrics it has.
 struct ReportSettings {
   uint32_t id = 0;                ///< Given by the store; unique in the dataset, never used again.
   uint64_t resolution_ms = 1000;  ///< Times of points are multiples of this.
@@ -59,8 +59,7 @@ struct ReportSettings {
   friend bool operator==(const ReportSettings&, const ReportSettings&) = default;
 };
 
-/// Which metrics of a report are listed: those whose names begin with `prefix`, behind `after`, a page of
-/// them.
+/// Which metrics of a report are listed: a page of those that begin with `prefix` and come after `after`.
 struct MetricListing {
   std::string prefix;
   std::string after;    ///< The last name of the page before; empty for the first page.
@@ -71,7 +70,7 @@ inline constexpr size_t kMaxListedMetrics = 5'000;
 /// Some metrics of a report, ascending by the bytes of their names.
 struct MetricPage {
   std::vector<Metric> metrics;
-  bool more = false;  ///< Others follow behind the last of these.
+  bool more = false;  ///< Others follow the last of these.
 };
 
 /// A report as far as it was asked for.

@@ -21,7 +21,7 @@
 
 namespace kvstore::reports {
 
-/// What may change about a report after it was created.
+/// The changes that can be made to a report after it was created.
 struct ReportChange {
   std::optional<SegmentKey> add_key;  ///< Must have a default.
   std::vector<Metric> add_metrics;    ///< Their IDs are given by the store.

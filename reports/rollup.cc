@@ -34,7 +34,7 @@ Made MadeOf(const Cells& cells) {
   if (found == cells.end()) return made;
   made.bytes = found->second.value;
   auto content = DecodeMade(*made.bytes);
-  // What is damaged is made again: the points have all that it had.
+  // A damaged cell counts as none, and the roll-ups are made again: the points have all that they had.
   if (content.ok()) made.content = *std::move(content);
   return made;
 }
@@ -210,7 +210,7 @@ absl::StatusOr<RollupResult> MakeRollups(const Metadata& metadata, const std::st
                                 ReportRange(static_cast<uint8_t>(salt), info.settings.id),
                                 [&](std::span<const ListedRow> rows) { return maker.TakeRows(rows); }));
   }
-  // Of a report that was dropped meanwhile nothing may stay behind.
+  // A report that was dropped meanwhile must leave no roll-ups behind.
   const auto still = metadata.Get(report, {});
   const bool gone = still.ok() ? still->settings.id != info.settings.id : absl::IsNotFound(still.status());
   if (gone) KV_RETURN_IF_ERROR(RemoveRollups(metadata, info.settings, UINT64_MAX));

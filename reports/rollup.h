@@ -24,10 +24,10 @@ struct RollupOptions {
 /// Makes the roll-ups that a report declares, for each row of points for which they are not up to date, and
 /// removes what was made of roll-ups that are declared no more.
 ///
-/// What is made of a row has the version of the row that it was made of (rows.h). A query takes it only while
-/// the row still has that version, and reads the points otherwise, so that its answer does not depend on what
-/// was made when. It can be killed at any point, and several may run at once: each row is written by one put,
-/// if nobody else has written it meanwhile.
+/// The roll-ups of a row have the version of the row that they were made of (rows.h). A query takes them only
+/// while the row still has that version, and reads the points otherwise, so that its answer does not depend
+/// on what was made when. The work can be killed at any point, and several processes may do it at once: each
+/// row is written by one put, if nobody else has written it meanwhile.
 absl::StatusOr<RollupResult> MakeRollups(const Metadata& metadata, const std::string& report,
                                          const RollupOptions& options = {});
 

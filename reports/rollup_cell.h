@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "reports/rows.h"
 
-/// What is stored of roll-ups. The row of roll-ups of a row of points (EncodeRollupKey) has the columns
+/// The stored form of roll-ups. The row of roll-ups of a row of points (EncodeRollupKey) has the columns
 ///
 ///   made   which roll-ups were made, and of which version of the row of points
 ///   ID/c   of roll-up ID, how many points each series has in each step; a step without points is not there

@@ -14,7 +14,7 @@
 namespace kvstore::reports {
 namespace {
 
-/// Of the aggregates of one roll-up of one row.
+/// The most memory that the aggregates of one roll-up of one row may take.
 constexpr size_t kMaxMemoryBytes = size_t{64} << 20;
 
 /// The aggregates of a row's points. RESOURCE_EXHAUSTED beyond kMaxMemoryBytes; FAILED_PRECONDITION if
@@ -108,7 +108,7 @@ class ValueColumns {
   std::vector<ColumnWriter> columns_;
 };
 
-/// nullopt if a chunk would be too large.
+/// Returns the chunks of each part; nullopt if a chunk would be too large.
 absl::StatusOr<std::optional<RollupChunks>> Encode(const std::vector<ColumnWriter>& columns) {
   RollupChunks chunks;
   for (const ColumnWriter& column : columns) {
@@ -178,7 +178,7 @@ absl::StatusOr<std::optional<RollupChunks>> RollUp(const ReportInfo& info, const
   if (absl::IsResourceExhausted(status) || absl::IsFailedPrecondition(status)) return std::nullopt;
   if (!status.ok()) return status;
   const MetricKind kind = live.front().chunk.directory().kind;
-  // The key of a group has as many segments as the newest chunk has keys, or the report.
+  // A group's key has as many segments as the report, or any of the chunks, has keys, whichever is more.
   size_t keys = info.keys.size();
   for (const LiveChunk& chunk : live) keys = std::max(keys, chunk.chunk.directory().segment_values.size());
   const auto count = static_cast<uint32_t>(keys);

@@ -15,12 +15,13 @@ namespace kvstore::reports {
 /// The chunks of each part of a roll-up.
 using RollupChunks = std::map<RollupPart, std::vector<std::string>>;
 
-/// Sums the points of a row by the keys and the steps of a roll-up.
+/// Makes the parts of a roll-up (RollupPart) from the points of a row, for each group of the roll-up's keys
+/// and each of its steps.
 ///
 /// live  the row's chunks, oldest first; at least one.
 ///
-/// nullopt where there cannot be such a roll-up, because a number passes what can be stored exactly, or there
-/// are too many series and steps. DATA_LOSS as reading the points. The caller's deadline is looked at.
+/// Returns nullopt where there cannot be such a roll-up, because a number passes what can be stored exactly,
+/// or there are too many series and steps. DATA_LOSS as reading the points. Keeps to the caller's deadline.
 absl::StatusOr<std::optional<RollupChunks>> RollUp(const ReportInfo& info, const RowKey& key,
                                                    const std::vector<LiveChunk>& live, const Rollup& rollup);
 

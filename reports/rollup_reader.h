@@ -39,7 +39,7 @@ class RollupReader {
   RollupReader(const RollupReader&) = delete;
   RollupReader& operator=(const RollupReader&) = delete;
 
-  /// What occurs in all of its series.
+  /// Returns the directory of the chunk that has all series and all steps.
   const ChunkDirectory& directory() const { return columns_.front()->chunk.directory(); }
   /// Goes to the next series, whether the one before was read or not. False at the end.
   absl::StatusOr<bool> Next();

@@ -26,7 +26,7 @@ struct RolledRow {
 };
 using TakeRolledRow = std::function<absl::Status(const RolledRow&)>;
 
-/// What reading the roll-ups of some rows came to.
+/// The result of reading the roll-ups of some rows.
 struct RollupScanResult {
   std::vector<RowKey> left;  ///< Rows whose points must be read.
   uint64_t bytes = 0;        ///< That were read, also in vain.

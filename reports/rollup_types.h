@@ -20,7 +20,7 @@ struct Rollup {
   friend bool operator==(const Rollup&, const Rollup&) = default;
 };
 
-/// What making the roll-ups of a report took.
+/// The work that making the roll-ups of a report took.
 struct RollupResult {
   uint64_t rows = 0;          ///< Rows of points looked at.
   uint64_t rows_current = 0;  ///< Of these, rows whose roll-ups were up to date.

@@ -15,7 +15,7 @@ ReadOptions OptionsOf(const CellsWanted& wanted, std::string marker) {
       .columns = wanted.columns, .limit = static_cast<uint32_t>(kMaxPageCells), .marker = std::move(marker)};
 }
 
-/// The cells of a page and of those behind it.
+/// Returns the cells of a page and of those after it.
 absl::StatusOr<Cells> ReadOn(KVStore& store, const std::string& dataset, const CellsWanted& wanted,
                              Row&& page) {
   Cells cells;
@@ -39,7 +39,7 @@ absl::StatusOr<std::vector<absl::StatusOr<Cells>>> ReadCells(KVStore& store, con
     for (const CellsWanted& one : left) reads.push_back({one.row, OptionsOf(one, "")});
     KV_ASSIGN_OR_RETURN(auto pages, store.GetRows(dataset, reads));
     for (size_t i = 0; i < left.size(); ++i) {
-      // What was left out of a batch is read when it is the first of one.
+      // A row that was left out of a full batch is read when it is the first of one.
       if (i > 0 && absl::IsResourceExhausted(pages[i].status())) break;
       if (pages[i].ok()) {
         all.push_back(ReadOn(store, dataset, left[i], *std::move(pages[i])));

@@ -54,7 +54,7 @@ KeyRange ReportRange(uint8_t salt, uint32_t report) {
   KeyRange range;
   AppendBigEndian(range.start, salt);
   AppendBigEndian(range.start, report);
-  // Longer than any key with this prefix can be: the greatest such key and one byte behind it.
+  // Longer than any key with this prefix can be: the greatest such key and one byte after it.
   range.end = EncodeRowKey({salt, report, UINT32_MAX, UINT64_MAX}) + '\0';
   return range;
 }

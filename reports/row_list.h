@@ -21,8 +21,8 @@ struct ListedRow {
   RowVersion version;
 };
 
-/// What the small cells of a row say. Who reads a row in pieces, and finds them the same before and
-/// afterwards, has read the row as it was at one moment: nobody wrote to it, or compacted it, in between.
+/// The state of a row, by its small cells. A caller that reads a row in pieces, and finds the same state
+/// before and after that, has read the row as it was at one moment: nobody wrote to it, or compacted it.
 struct RowState {
   std::optional<RowVersion> version;
   std::optional<std::string> generation;

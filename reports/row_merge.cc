@@ -14,7 +14,7 @@
 namespace kvstore::reports {
 namespace {
 
-/// Copies one point behind the others.
+/// Appends a copy of one point.
 void CopyPoint(SeriesPoints& to, const SeriesPoints& from, size_t at) {
   to.times.push_back(from.times[at]);
   if (!from.numbers.empty()) to.numbers.push_back(from.numbers[at]);

@@ -49,7 +49,7 @@ absl::Status RowPuts::Send() {
     for (const Part& part : waiting_[i].parts) cells[i].push_back({part.name, part.bytes, std::nullopt});
     cells[i].push_back({kVersionColumn, waiting_[i].parts.front().name, std::nullopt});
     RowWrite write{.row = waiting_[i].row, .cells = cells[i]};
-    // What an earlier try has written keeps its place among the chunks of the row.
+    // Parts that an earlier try has written keep their place among the chunks of the row.
     if (repeatable_) write.options.condition = Condition{.column = waiting_[i].parts.front().name};
     writes.push_back(write);
   }

@@ -38,7 +38,7 @@ ReadOptions WholePages(std::string marker) {
   return {.limit = static_cast<uint32_t>(kMaxPageCells), .marker = std::move(marker)};
 }
 
-/// Reads the pages behind the first one.
+/// Reads the pages after the first one.
 absl::Status ReadOn(KVStore& store, const std::string& dataset, const std::string& key, std::string marker,
                     StoredRow& row, const TakeBytes& read) {
   if (!marker.empty()) row.complete_to = row.newest;
@@ -68,7 +68,8 @@ void KeepGreatestStretches(std::vector<LiveChunk>& chunks) {
   chunks.resize(kept);
 }
 
-/// Takes the first rows of a batch, and returns how many: those behind the memory of a batch are left over.
+/// Takes the first rows of a batch, and returns how many: rows for which the memory of a batch has no room
+/// are left over.
 absl::StatusOr<size_t> TakeBatch(KVStore& store, const std::string& dataset, std::span<const RowKey> keys,
                                  const TakeRow& take, const TakeFailure& failed, const TakeBytes& read) {
   KV_RETURN_IF_ERROR(CheckCall());
@@ -84,7 +85,7 @@ absl::StatusOr<size_t> TakeBatch(KVStore& store, const std::string& dataset, std
   }
   for (size_t i = 0; i < keys.size(); ++i) {
     absl::StatusOr<Row>& page = (*pages)[i];
-    // What was left out of a batch is read when it is the first of one.
+    // A row that was left out of a full batch is read when it is the first of one.
     if (i > 0 && absl::IsResourceExhausted(page.status())) return i;
     StoredRow row{.key = keys[i]};
     absl::Status status = page.status();
@@ -128,7 +129,7 @@ absl::StatusOr<std::vector<LiveChunk>> LiveChunks(const StoredRow& row) {
     }
     const ChunkNotes& notes = chunk->directory().notes;
     covered.insert(notes.covers.begin(), notes.covers.end());
-    // What reads the points relies on it: those of another kind are in other columns.
+    // Readers of the points rely on one kind: chunks of different kinds have different columns.
     if (!all.empty() && chunk->directory().kind != all.front().chunk.directory().kind) {
       return absl::DataLossError(fmt::format("{}: it has chunks of kind {} and of kind {}", RowText(row.key),
                                              Name(all.front().chunk.directory().kind),

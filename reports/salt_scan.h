@@ -18,7 +18,7 @@
 
 namespace kvstore::reports {
 
-/// What all scans of a query share.
+/// The objects that all scans of a query share.
 struct ScanContext {
   const Metadata& metadata;
   const ReportInfo& info;
@@ -27,7 +27,7 @@ struct ScanContext {
   QueryUse& use;
 };
 
-/// What the aggregates of a query need to keep.
+/// Returns what the aggregates of a query need to keep.
 GroupTable::Keep KeepsOf(const Query& query);
 
 /// Reads one salt of a metric in a span of time, or its roll-ups, once for all filters. Externally
@@ -46,7 +46,7 @@ class alignas(64) SaltScan {
   /// The groups of this salt.
   GroupTable& table() { return table_; }
   const QueryCost& cost() const { return cost_; }
-  /// What could not be reached, where the query allows that.
+  /// Returns what could not be reached, where the query allows that.
   const std::vector<std::string>& missing() const { return missing_; }
 
  private:

@@ -39,7 +39,7 @@ absl::StatusOr<bool> SeriesReader::Next() {
   if (unread_) SkipValues();
   if (bits_.failed() || sketches_.failed()) return Damaged();
   if (series_ == directory_.series) {
-    // What fills the last byte is all that may be left.
+    // Only the bits that fill the last byte may be left.
     if (points_ != directory_.points || bits_.left() >= 8 || !sketches_.rest().empty()) return Damaged();
     return false;
   }

@@ -20,8 +20,8 @@ namespace kvstore::reports {
 /// Walks the series of a chunk in the order of their segments. Externally synchronised; neither copied nor
 /// moved.
 ///
-/// What it looks at for each series lies in itself, in cache lines of its own: small pieces of the heap are
-/// neighbours of those that other threads write.
+/// It keeps all that it looks at for each series in itself, in cache lines of its own: small pieces of the
+/// heap are neighbours of those that other threads write.
 class alignas(64) SeriesReader {
  public:
   /// `keys` is how many segment keys the report has by now: a chunk that was written before the last ones

@@ -238,7 +238,7 @@ class BatchWrite {
     return parts;
   }
 
-  /// Adds a point behind the others of its series, or merges it with the last one if that has the same time.
+  /// Adds a point after the others of its series, or merges it with the last one if that has the same time.
   absl::Status AddPoint(SeriesPoints& points, const Batch::Point& point, MetricKind kind) const {
     const bool again = points.size() > 0 && points.times.back() == point.time;
     if (kind == MetricKind::kValue) {
