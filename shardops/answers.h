@@ -8,7 +8,7 @@
 #include "shardops/move_record.h"
 #include "shardops/status.h"
 
-/// What operations find and do, in the JSON of `kv shards ... --json` and of FleetCommands.
+/// The findings and results of operations, in the JSON of `kv shards ... --json` and of FleetCommands.
 namespace kvstore::shardops {
 
 /// {"host", "role", "pair", "shards", "problems"}, and, if the host has answered, "version", "read_only",

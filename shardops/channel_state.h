@@ -5,20 +5,20 @@
 
 #include "shardmap/shard_map.h"
 
-/// What hosts say of channels (channel.h).
+/// The state of channels (channel.h), as hosts report it.
 namespace kvstore::shardops {
 
 /// A place in a binary log.
 struct Position {
   std::string file;
   uint64_t offset = 0;
-  /// Of MySQL, the set of all transactions that the source has committed up to there (gtid_executed); empty
+  /// On MySQL, the set of all transactions that the source has committed up to there (gtid_executed); empty
   /// on MariaDB.
   std::string gtids;
   friend auto operator<=>(const Position&, const Position&) = default;
 };
 
-/// What a host says of its channel.
+/// The state of a host's channel, as the host reports it.
 struct ChannelState {
   Host source;
   std::string patterns;

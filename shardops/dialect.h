@@ -65,7 +65,7 @@ class Dialect {
   virtual void ForgetMaster(mysql::Connection& connection) const = 0;
 
  protected:
-  /// The columns that both engines have; a dialect adds its own behind them.
+  /// The columns that both engines have; a dialect adds its own after them.
   static constexpr char kCommonColumns[] =
       "CAST(UNIX_TIMESTAMP(SYSDATE(3)) * 1000 AS UNSIGNED), @@version, @@server_id, @@read_only, @@log_bin, "
       "@@max_allowed_packet";

@@ -8,7 +8,7 @@ namespace kvstore::shardops {
 
 enum class Engine : uint8_t { kMariaDb, kMySql };
 
-/// What one engine calls the settings and statements that messages name, so that what a message tells an
+/// The names that one engine has for the settings and statements in messages, so that what a message tells an
 /// operator to type works there.
 struct Words {
   std::string_view engine;           ///< "MariaDB"

@@ -10,7 +10,7 @@
 
 namespace kvstore::shardops {
 
-/// What was found, and which hosts were not asked.
+/// The problems that were found, and the hosts that were not asked.
 struct FleetCheck {
   /// A sentence for each problem of a host, each database and each table; empty if all is well.
   std::vector<std::string> problems;
@@ -37,7 +37,7 @@ class Findings {
   FleetCheck Take();
 
  private:
-  /// What is said of some shards of a host.
+  /// The finding about some shards of a host.
   struct Group {
     Host host;
     bool mod = false;

@@ -52,7 +52,7 @@ struct Home {
   bool IsOfPair(const Host& host) const { return pair && (host == pair->master || host == pair->slave); }
 };
 
-/// What the maps say that the hosts have.
+/// The shards that each host should have by the maps, and all shards that are open.
 struct Expected {
   std::map<Host, Home> homes;
   Shards open;
@@ -82,7 +82,8 @@ Expected ExpectedOf(FleetOperator& fleet, const Maps& maps) {
   return expected;
 }
 
-/// What operations that are under way have for themselves alone. Nothing is left out if it is empty.
+/// The hosts and shards that operations under way have for themselves alone, so that they are left out of the
+/// comparison. An empty one leaves nothing out.
 class LeftOut {
  public:
   LeftOut() = default;

@@ -11,8 +11,8 @@
 
 namespace kvstore::shardops {
 
-/// What every operation on the fleet needs: the session with ZooKeeper, the operator's logins, and the
-/// ledger. Threads may share one that none of them changes.
+/// The context that every operation on the fleet needs: the session with ZooKeeper, the operator's logins,
+/// and the ledger. Threads may share one that none of them changes.
 struct FleetOperator {
   ZooKeeper& zookeeper;  ///< Must outlive this.
   /// The node below which the fleet keeps its shard maps, notes about hosts, moves and operations.

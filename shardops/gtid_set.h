@@ -14,7 +14,7 @@ namespace kvstore::shardops {
 class GtidSet {
  public:
   GtidSet() = default;
-  /// What does not parse is left out. Line breaks are passed over.
+  /// Reads a set. Leaves out what does not parse, and passes over line breaks.
   explicit GtidSet(std::string_view text);
 
   /// Whether a text is a set of MySQL's GTIDs, and not a position of MariaDB's. An empty text is neither.

@@ -11,7 +11,7 @@
 #include "shardmap/shard_map.h"
 #include "shardops/engine.h"
 
-/// What an operator knows of a host (host.h): its state, its replication, its tables; and the logins.
+/// The state of a host (host.h), its replication and its tables, as an operator sees them; and the logins.
 namespace kvstore::shardops {
 
 /// The logins by which the tool operates the hosts.
@@ -62,7 +62,7 @@ struct SlowStatements {
 };
 inline constexpr uint64_t kSlowStatementS = 5;
 
-/// What a host reports about itself.
+/// The state of a host, as the host reports it.
 struct HostState {
   Host host;
   Engine engine = Engine::kMariaDb;
@@ -76,8 +76,7 @@ struct HostState {
   uint64_t gtid_domain = 0;  ///< 0 on MySQL, which has none.
   /// The last transaction of each domain that it has, "0-1-17,...". While a channel copies shards to it, only
   /// transactions in its binary log count (@@gtid_binlog_pos). On MySQL the set of all transactions that it
-  /// has
-  /// (@@gtid_executed).
+  /// has (@@gtid_executed).
   std::string gtid;
   /// The last transaction of each server in each domain that is in its binary log (@@gtid_binlog_state). On
   /// MySQL the same as gtid.

@@ -19,7 +19,7 @@
 namespace kvstore::shardops {
 namespace {
 
-/// What a host answered: an error, or its state and databases.
+/// The answer of a host: an error, or its state and databases.
 struct HostAnswer {
   absl::Status status;
   HostState state;
@@ -52,7 +52,7 @@ class Hosts {
   std::map<Host, HostAnswer> asked_;
 };
 
-/// What the hosts that are known have stored in shards. Hosts are asked when that matters, each once.
+/// Tells whether hosts that are known have stored anything in shards. Asks each host once, when that matters.
 class Stored {
  public:
   /// hosts  all that may have something; none: that is not known.

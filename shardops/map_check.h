@@ -29,7 +29,7 @@ enum class AskHosts : uint8_t {
 /// Problems are: hosts that do not answer, or lack databases of shards that they are to have; new masters
 /// that are read-only; old masters that still take writes (where nothing is stored in the shards, as all
 /// known hosts say, neither what a host lacks nor what it takes is a problem); hosts that the other map has
-/// in another pair; shards that are elsewhere (FindElsewhere). Behind them are the commands that bring about
+/// in another pair; shards that are elsewhere (FindElsewhere). After them come the commands that bring about
 /// the same without a loss, where there are any.
 ///
 /// now  The maps in force that can be read.

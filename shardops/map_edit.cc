@@ -39,7 +39,7 @@ Operation EditOf(bool mod, const std::vector<ShardChange>& changes) {
   return operation;
 }
 
-/// What an edit replaces.
+/// The map that an edit replaces.
 struct Replaced {
   absl::StatusOr<ZooKeeperNode> node = absl::NotFoundError("none");  ///< An error if there is no map yet.
   absl::StatusOr<ShardMap> map = absl::NotFoundError("none");        ///< An error also if it is damaged.

@@ -37,7 +37,7 @@ struct MapEdit {
 };
 
 struct EditedMap {
-  /// What differs from the map that was in force; none if there was none, or it was damaged.
+  /// The differences from the map that was in force; none if there was none, or it was damaged.
   std::vector<ShardChange> changes;
   std::string path;          ///< The node of the map.
   bool first = false;        ///< There was no map before.

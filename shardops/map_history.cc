@@ -82,7 +82,7 @@ absl::Status PrepareHistory(ZooKeeper& zookeeper, const std::string& root) {
     const auto map = ShardMap::Parse(current->data);
     const auto last = names->empty() ? absl::NotFoundError("none") : Read(zookeeper, folder, names->back());
     if (map.ok() && (!last.ok() || last->map != *map)) {
-      // When it was written, ZooKeeper knows; by whom, nobody does.
+      // ZooKeeper knows when this map was written, but nobody knows by whom.
       const std::string who = fmt::format("not known; saved by {}", ProcessName());
       const ZooKeeperStep step = HistoryStep(root, mod, map->ToStored(), current->changed_ms, who);
       if (auto status = zookeeper.Create(step.path, step.data); !status.ok()) return status;
@@ -102,7 +102,7 @@ absl::Status CreateMap(ZooKeeper& zookeeper, const std::string& root, bool mod, 
   if (AddIfFits(steps, HistoryStep(root, mod, map, WallClockMs(), who))) {
     // A transaction does not create the nodes above its own.
     for (const std::string& above : {root + "/shards", Folder(root, mod)}) {
-      // An error here shows again in what follows.
+      // The node may exist already. If it cannot be created, the transaction below fails, too.
       zookeeper.Create(above, "").IgnoreError();
     }
     absl::Status status = zookeeper.Change(std::move(steps));

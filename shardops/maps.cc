@@ -188,7 +188,7 @@ absl::Status Maps::Assign(ZooKeeperLedger& ledger, const Held& held, bool mod, u
   for (const ShardRange& range : stored == nullptr ? std::span<const ShardRange>() : stored->map.ranges()) {
     const Pair pair{range.master, range.slave};
     if (range.last < first || range.first > last) {
-      // What lies behind the shards may go on with them, as when they come back from where they were.
+      // The range right after the shards may continue them, as when they come back from where they were.
       add(range.first, range.last, pair, /*joins=*/range.first == last + 1);
       continue;
     }

@@ -105,7 +105,7 @@ class OfMariaDb final : public Dialect {
 
   SlowStatements ReadSlow(Connection& connection) const override {
     Rows rows = connection.Ask(
-        // Of the statement's text only the table is read: the rest has values of clients.
+        // Only the table is read of the statement's text: the rest has values of clients.
         fmt::format("SELECT COUNT(*) OVER (), id, REPLACE(REGEXP_SUBSTR(COALESCE(info, ''), "
                     "'(db|mod)[0-9]{{5}}`?[.]`?[a-z0-9_@]+'), '`', ''), time, COALESCE(state, '') FROM "
                     "information_schema.processlist WHERE command IN ('Query', 'Execute', 'Prepare') AND "
@@ -192,7 +192,7 @@ class OfMariaDb final : public Dialect {
 
   void Follow(Connection& connection, const Host& master, const Access& access) const override {
     connection.Run("STOP SLAVE");
-    // What a channel brings to this host would not reach its new master.
+    // Transactions that a channel brings to this host would not reach its new master.
     for (const std::string& name : ReadChannels(connection)) EndChannel(connection, name);
     NoteWhatIsLogged(connection);
     connection.Run("SET GLOBAL rpl_semi_sync_master_enabled = OFF, rpl_semi_sync_slave_enabled = ON");

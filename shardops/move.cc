@@ -123,7 +123,7 @@ absl::StatusOr<MoveRecord> LoadUnfinishedMove(FleetOperator& fleet, const MoveRa
                       range.ToString()));
     }
   }
-  // What is claimed for a move whose record is damaged stays claimed.
+  // Hosts and shards that are claimed for a move whose record is damaged stay claimed.
   if (auto status = moves->CheckRange(range); !status.ok()) return status;
   const MoveRecord* const found = Find(*moves, range);
   if (found != nullptr && found->state != MoveState::kMoved) return *found;

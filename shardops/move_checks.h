@@ -5,7 +5,7 @@
 #include "shardops/host.h"
 #include "shardops/maps.h"
 
-/// What a move needs of its hosts.
+/// The checks of what a move needs of its hosts.
 namespace kvstore::shardops {
 
 /// Checks what a new move needs of the hosts of both pairs. FAILED_PRECONDITION if a pair has problems

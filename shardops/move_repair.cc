@@ -106,7 +106,7 @@ std::vector<Pair> FindOldHomes(FleetOperator& fleet, const Maps& maps, const Mov
   if (!has_target) asked.push_back(move.to);
   std::vector<Pair> homes;
   for (const Pair& pair : asked) {
-    // What is put away at the old pair is of this move.
+    // Old tables at the pair that the shards leave are of this move.
     if (pair.SharesHost(move.from)) continue;
     const auto has = HasOldTables(fleet, pair.master, move.range);
     if (!has.ok()) {

@@ -378,8 +378,8 @@ absl::Status Mover::SwitchPart(const MoveRange& part) {
 
 absl::Status Mover::PutBack(const MoveRange& part, SkippedStatements& skipped) {
   absl::Status back = Thaw(*source_, part, skipped);
-  // What failed at the source would fail without the target as well, and the move could not go on after it.
-  // Clients must not wait for a target that does not answer.
+  // A failure of the source would come again without the target, and the move could not go on after it. But
+  // if the target does not answer, clients must not wait for it.
   if (back.ok() || !skipped.target_failed()) return back;
   if (auto status = ForgetChannel(fleet_, move_); !status.ok()) return back;
   SkippedStatements by_nobody(*source_, nullptr);

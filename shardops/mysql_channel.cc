@@ -86,7 +86,7 @@ class OfMySqlChannels final : public ChannelDialect {
   void ApplyUntil(Connection& target, const Position& from, const Position& position) const override {
     const auto state = Read(target);
     if (state && HasApplied(*state, from, position)) return;
-    // What the copy had from the beginning never comes.
+    // Transactions that the copy had from the beginning never come.
     GtidSet coming(position.gtids);
     coming.Remove(GtidSet(from.gtids));
     target.Run(fmt::format("START REPLICA SQL_THREAD UNTIL SQL_AFTER_GTIDS = {} FOR CHANNEL '{}'",

@@ -115,7 +115,7 @@ class OfMySql final : public Dialect {
 
   SlowStatements ReadSlow(Connection& connection) const override {
     Rows rows = connection.Ask(
-        // Of the statement's text only the table is read: the rest has values of clients.
+        // Only the table is read of the statement's text: the rest has values of clients.
         fmt::format(
             "SELECT COUNT(*) OVER (), id, COALESCE(REPLACE(REGEXP_SUBSTR(COALESCE(info, ''), "
             "'(db|mod)[0-9]{{5}}`?[.]`?[a-z0-9_@]+'), '`', ''), ''), time, COALESCE(state, '') FROM "
@@ -201,7 +201,8 @@ class OfMySql final : public Dialect {
       Rows rows = connection.Ask("SELECT @@offline_mode");
       closed = rows.Next() && rows.Uint(1) != 0;
     }
-    // Who fenced the host (StopClients) was stopped on the way, and its commits may wait for nobody.
+    // If offline_mode is on, the process that fenced the host (StopClients) was stopped on the way, and
+    // commits may wait for nobody.
     if (closed) EnableSemiSync(connection, true);
     connection.Run("SET GLOBAL read_only = 0");
     if (closed) connection.Run("SET GLOBAL offline_mode = OFF");
@@ -235,7 +236,7 @@ class OfMySql final : public Dialect {
 
   void Follow(Connection& connection, const Host& master, const Access& access) const override {
     StopReplicating(connection, kFromMaster);
-    // What a channel of a move brings to this host would not reach its new master.
+    // Transactions that a channel of a move brings to this host would not reach its new master.
     std::vector<std::string> channels;
     ForEachChannel(connection, [&](const std::string& name, const Rows& /*rows*/) {
       if (!name.empty()) channels.push_back(name);

@@ -89,7 +89,7 @@ absl::StatusOr<uint64_t> Fence(FleetOperator& fleet, const Host& host) {
     Reached("fence.stopped");
     // Whoever was about to open the host has lost it from here on; and who claims it later reads the note.
     const absl::Status claimed = (*admin)->TakeClaim();
-    // Behind the fence: until then an inspection may find that it takes writes.
+    // This comes after the fence: until then an inspection may find that the host takes writes.
     if (auto status = RecordFenced(fleet, host); !status.ok()) {
       fleet.report(
           fmt::format("{}: that it was fenced cannot be written down, so kv operate may open it when it is "

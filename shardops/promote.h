@@ -38,7 +38,7 @@ absl::StatusOr<Promotion> Promote(FleetOperator& fleet, const Host& host, const 
 /// wait for a slave are cut short: they stay on that host, and their clients are told that the outcome is
 /// unknown. UNAVAILABLE if a statement keeps the host from becoming read-only all the same. The host's note
 /// says who has fenced it, until it takes writes again (RecordFenced). Whoever is at work on the host, also a
-/// move, loses its claim, and can open nothing behind the fence. If somebody opens the host at the same time
+/// move, loses its claim, and can open nothing after the fence. If somebody opens the host at the same time
 /// it is fenced again; ABORTED if that happens again and again.
 absl::StatusOr<uint64_t> Fence(FleetOperator& fleet, const Host& host);
 

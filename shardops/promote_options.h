@@ -24,7 +24,7 @@ struct PromoteOptions {
   /// Only completes what the maps say: refused unless they name the host the master, and if it is read-only
   /// because somebody has fenced it.
   bool only_complete = false;
-  /// Of a host that the maps name the master: UNAVAILABLE unless the other host answers, which may have
+  /// For a host that the maps name the master: UNAVAILABLE unless the other host answers, which may have
   /// acknowledged transactions that this one has lost.
   bool needs_other = false;
   /// Ends the connections of those who have locked a host, as an emergency does, such as a process that

@@ -372,7 +372,7 @@ absl::StatusOr<Promoter::OtherHost> Promoter::CheckOther(const HostState& master
     // master transactions of another domain, which it can send nobody now.
     has_all = has_all || CountMissingOfDomain(master.gtid, AllOf(*slave), master.gtid_domain) == 0;
   }
-  // What the slave has was acknowledged: only a person may give that up.
+  // The transactions that only the slave has were acknowledged: only a person may give them up.
   if (has_all || (lost > 0 && options_.only_complete)) {
     return Refuse(fmt::format("{} has {} transactions that {} lacks: kv shards promote {}",
                               other().ToString(), more, host().ToString(), other().ToString()));
@@ -398,7 +398,7 @@ absl::Status Promoter::TakeOver(HostAdmin& slave) {
   Reached("promote.leads");
   if (auto status = Publish(); !status.ok()) return stuck(status);
   Reached("promote.published");
-  // Who has fenced it meanwhile has taken the claim away, and this connection ended (Fence).
+  // A process that has fenced the host meanwhile has taken the claim away, and ended this connection (Fence).
   if (auto status = slave.AllowWrites(); !status.ok()) return stuck(status);
   return absl::OkStatus();
 }

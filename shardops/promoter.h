@@ -15,7 +15,7 @@
 
 namespace kvstore::shardops {
 
-/// What is to be done to promote a host, as the maps alone tell it.
+/// The work of promoting a host, as the maps alone tell it.
 struct PromotionPlan {
   Pair before;             ///< The host's pair, as the maps have it.
   bool published = false;  ///< The host is the master of the pair already.
@@ -36,7 +36,7 @@ class Promoter {
  private:
   using Clock = std::chrono::steady_clock;
 
-  /// What is known of the other host when the maps name this one the master already.
+  /// The state of the other host when the maps name this one the master already.
   struct OtherHost {
     bool usable = true;    ///< It can follow this host, if it answers.
     bool follows = false;  ///< It is usable, and says that it follows this host, though it may not replicate.

@@ -126,8 +126,8 @@ std::string MayLackAcknowledged(const Json& seen, const Host& master, const Host
         master.ToString(), seen.value("timeout_ms", uint64_t{0}), WordsOf(slave.engine).wait_no_slave,
         WordsOf(slave.engine).wait_timeout);
   }
-  // That the slave has what its master had at the last inspection says nothing about later commits, unless
-  // this slave is known to be the only one that the master has waited for ever since.
+  // If the slave has what its master had at the last inspection, that says nothing about later commits,
+  // unless this slave is known to be the only one that the master has waited for ever since.
   const Json has = seen.value("at_slave", Json());
   if (seen.value("apart", false)) {
     return fmt::format(

@@ -127,7 +127,7 @@ absl::Status SetPosition(HostAdmin& master, HostAdmin& slave, const Position& po
   absl::Status asked = master.WithConnection([&](mysql::Connection& connection) {
     mysql::Rows rows = connection.Ask(fmt::format("SELECT BINLOG_GTID_POS({}, {}), @@GLOBAL.gtid_slave_pos",
                                                   Quoted(position.file), position.offset));
-    // What the master received as a slave, before its own log begins, counts too.
+    // Transactions that the master received as a slave, before its own log begins, count too.
     if (rows.Next()) from = LatestOfEachDomain(rows.Bytes(1), rows.Bytes(2));
     return absl::OkStatus();
   });
@@ -270,7 +270,8 @@ absl::Status NameSlave(FleetOperator& fleet, const Held& held, const Pair& pair,
 absl::Status PublishSlave(FleetOperator& fleet, const Held& held, const Pair& pair, const Host& next,
                           Engine engine) {
   PrepareHistory(fleet.zookeeper, fleet.root).IgnoreError();
-  // What the old slave had says nothing about the new one, which still lacks what was written since the copy.
+  // A record of what the old slave had says nothing about the new one, which still lacks what was written
+  // since the copy.
   if (auto status = RecordCommitsWithoutSlave(fleet, pair.master); !status.ok()) return status;
   if (auto status = NameSlave(fleet, held, pair, next); !status.ok()) return status;
   fleet.report(fmt::format("{} is the slave of {} by the maps", next.ToString(), pair.master.ToString()));

@@ -9,7 +9,7 @@ namespace {
 using mysql::Connection;
 using mysql::Rows;
 
-/// What the source says of itself.
+/// The source's name in the GTIDs of skipped statements, and the GTIDs that it has used.
 struct Numbers {
   std::string name;  ///< "UUID:tag"
   GtidSet used;      ///< All transactions that it has.

@@ -345,7 +345,7 @@ absl::StatusOr<std::vector<HostReport>> InspectFleet(FleetOperator& fleet) {
   if (!maps.ok()) return maps.status();
   std::vector<HostReport> reports = HostsOf(*maps);
   const std::map<Host, std::string> disagreements = maps->Disagreements();
-  // Of masters, from before they are asked.
+  // The notes of masters, loaded before the masters are asked.
   std::vector<absl::StatusOr<Note>> notes(reports.size(), absl::NotFoundError("not loaded"));
   InParallel(reports.size(), [&](size_t i) {
     if (reports[i].master) notes[i] = LoadNote(fleet, reports[i].host);
