@@ -23,14 +23,14 @@ struct Finding {
   std::string page;  ///< As Event::page.
 };
 
-/// What is wrong, and since when; a person is told when something becomes wrong, and when it is over.
+/// Keeps what is wrong, and since when. A person is told when something becomes wrong, and when it is over.
 /// Externally synchronised.
 class Alarms {
  public:
   /// tell  Is given an event when an alarm begins and when it is over.
   explicit Alarms(std::function<void(Event)> tell) : tell_(std::move(tell)) {}
 
-  /// What makes two findings of a source the same, so that a person is not told again.
+  /// Says when two findings of a source are the same, so that a person is not told again.
   enum class Same : uint8_t {
     kSubject,  ///< They are about the same: a source says one thing about each.
     kText,     ///< They are about the same, and their texts differ in numbers only.
@@ -38,7 +38,7 @@ class Alarms {
 
   static constexpr size_t kMost = 500;
 
-  /// What an alarm is at present.
+  /// The present state of an alarm.
   struct Alarm {
     Finding finding;
     std::string source;

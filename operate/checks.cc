@@ -49,7 +49,7 @@ Findings CheckMaps(FleetSession& session) {
   return findings;
 }
 
-/// What was found when each host answered last.
+/// The findings on each host when it answered last.
 using LastFound = std::map<Host, std::vector<Finding>>;
 
 /// Asks each master, or each host, one after the other, what `ask` finds. What was found on a host that does

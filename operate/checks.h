@@ -21,9 +21,9 @@ struct Check {
   std::function<absl::StatusOr<std::vector<Finding>>(const std::atomic<bool>& active)> find;
 };
 
-/// What a fleet's maps and hosts run out of, at four fifths of it: the space of a map in ZooKeeper, the local
-/// IDs of a table, the disk of a host (which MariaDB tells only with its plugin `disks`). And hosts that
-/// would take writes when they are started again (StartsWritable).
+/// Returns checks that find what a fleet's maps and hosts run out of, at four fifths of it: the space of a
+/// map in ZooKeeper, the local IDs of a table, the disk of a host (which MariaDB tells only with its plugin
+/// `disks`). One more finds hosts that would take writes when they are started again (StartsWritable).
 std::vector<Check> FleetChecks(const shardops::FleetOptions& fleet);
 
 }  // namespace kvstore::operate

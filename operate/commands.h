@@ -2,8 +2,8 @@
 
 #include "shardops/fleet_commands.h"
 
-/// What people ask about the processes of `kv operate`, through a server or by a configuration. All of it is
-/// in ZooKeeper, so no host is asked.
+/// The questions that people ask about the processes of `kv operate`, through a server or by a configuration.
+/// All answers are in ZooKeeper, so no host is asked.
 namespace kvstore::operate {
 
 /// The commands, for FleetCommands:

@@ -16,7 +16,7 @@ namespace {
 
 using shardops::Pair;
 
-/// What was seen longer ago is not acted upon.
+/// A look at the masters that is older than this is not acted upon.
 constexpr uint64_t kLookHoldsMs = 10'000;
 /// For how long a master counts as fenced: later somebody may have switched it on again, and the program is
 /// run once more.

@@ -48,7 +48,7 @@ class DeadMasters {
  private:
   using Clock = std::chrono::steady_clock;
 
-  /// What was told of a pair since its master died, and tried.
+  /// The events that were told of a pair since its master died, and when the next attempt may be made.
   struct Attempts {
     std::set<std::string> told;
     Clock::time_point next;  // not before this

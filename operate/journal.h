@@ -22,7 +22,7 @@ class Journal {
  public:
   /// How many events ZooKeeper has.
   static constexpr size_t kKept = 200;
-  /// What is longer of a text is cut.
+  /// The most bytes of an event's text; the rest is cut.
   static constexpr size_t kMaxTextBytes = 2'000;
 
   /// zookeeper  Must outlive this.

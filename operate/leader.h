@@ -10,7 +10,7 @@
 
 namespace kvstore::operate {
 
-/// What the parts that act get from the leader, for one look at the fleet. All must outlive the call.
+/// The objects that the leader gives to the parts that act, for one look at the fleet. All must outlive it.
 struct Leader {
   /// Its ledger begins nothing once another process leads.
   shardops::FleetOperator& fleet;

@@ -15,7 +15,7 @@
 
 namespace kvstore::operate {
 
-/// What a master's slave says of the master.
+/// The state of a master, as its slave reports it.
 enum class SlaveSays : uint8_t {
   kLostIt,   ///< It follows the master, and has no connection to it.
   kHearsIt,  ///< It receives from the master, which must be alive.

@@ -11,7 +11,7 @@
 
 namespace kvstore::operate {
 
-/// What a process of `kv operate` says to the others.
+/// A process of `kv operate`, with what it says to the others.
 struct Member {
   std::string id;
   std::string who;       ///< "ann@ops1, process 4711"
@@ -19,10 +19,10 @@ struct Member {
   Json says;
 };
 
-/// What all processes know at one moment.
+/// The result of a meeting of all processes: which one leads, and what the others say.
 struct Meeting {
   bool leads = false;  ///< Whether this process is the leader.
-  /// Of a leader: holds in a transaction only as long as nobody has taken the leadership over.
+  /// A step for the leader's transactions, which holds only as long as nobody has taken the leadership over.
   ZooKeeperStep still_leads;
   std::string leader;          ///< Who leads, as Member::who; empty: nobody yet.
   std::vector<Member> others;  ///< All but this process.

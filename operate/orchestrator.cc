@@ -25,7 +25,7 @@ constexpr std::chrono::seconds kInspectEvery{5};
 /// For how long a problem of a host must last before a person is told; a master that does not answer is given
 /// up, or replaced, by then.
 constexpr std::chrono::seconds kSettle{10};
-/// What an inspection has found that was begun longer ago is not acted upon.
+/// The findings of an inspection that began longer ago than this are not acted upon.
 constexpr uint64_t kInspectionHoldsMs = 8'000;
 /// A look that is older than this says nothing any more.
 constexpr std::chrono::seconds kReadyWithin{10};
@@ -136,7 +136,7 @@ void Orchestrator::SetLeads(const Meeting& meeting) {
   const bool begins = meeting.leads && (!leads_ || meeting.still_leads.version != leads_since_);
   if (!begins && meeting.leads == leads_) return;
   leads_ = meeting.leads;
-  // What was found before does not hold in another leadership.
+  // Earlier findings do not hold in another leadership.
   inspection_.SetActive(leads_);
   for (const Running& one : checks_) one.check->SetActive(leads_);
   if (!leads_) {

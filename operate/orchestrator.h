@@ -36,7 +36,7 @@ class Orchestrator {
     /// Whether it changes nothing, and says what it would do.
     bool dry_run = false;
     std::string who;  ///< Names this process to people.
-    /// What the leader looks at besides masters and replication.
+    /// The checks that the leader makes besides those of masters and replication.
     std::vector<Check> checks;
   };
 
@@ -56,7 +56,7 @@ class Orchestrator {
   void Describe(MetricsSink& sink) const;
 
  private:
-  /// What an inspection has found, and when it was begun (BootClockMs).
+  /// The findings of an inspection, and when it was begun (BootClockMs).
   struct Inspected {
     std::vector<shardops::HostReport> reports;
     uint64_t began_ms = 0;
@@ -103,7 +103,7 @@ class Orchestrator {
   std::condition_variable changed_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
 
-  /// What Describe tells: what the last look has found.
+  /// The figures of the last look, which Describe tells.
   struct Figures {
     bool leads = false;
     uint64_t looks = 0;

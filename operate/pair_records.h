@@ -21,7 +21,7 @@ struct PairPromotion {
   bool done = false;       ///< Whether the slave takes writes. If not, the leader goes on with it.
 };
 
-/// What `kv operate` may do with a pair of hosts, whichever of them is the master, and what it has done.
+/// Whether `kv operate` may act on a pair of hosts, whichever of them is the master, and what it has done.
 struct PairRecord {
   bool on = false;        ///< Whether it may act by itself. Off until somebody switches it on.
   std::string by;         ///< Who switched it last.

@@ -71,7 +71,7 @@ void Repairs::HandleMaster(Leader& leader, const HostReport& report, const PairR
   }
   if (report.state->following) return;
   if (promoted) {
-    // That leader may hang, and hold the host.
+    // The leader that has begun the promotion may hang, and hold the host.
     if (IsDue(report.host)) {
       Complete(leader, report.pair, {.take_hosts = true}, report.host,
                "take writes, which a leader has begun");

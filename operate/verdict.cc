@@ -8,7 +8,7 @@
 namespace kvstore::operate {
 namespace {
 
-/// What a member sees of a master: nullopt if it reaches the master.
+/// Returns what a member sees of a master: nullopt if it reaches the master.
 std::optional<Silence> SeenBy(const Member& member, const Host& master) {
   for (const Json& one : member.says.at("silent")) {
     auto silence = SilenceFromJson(one);

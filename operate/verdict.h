@@ -13,10 +13,10 @@ namespace kvstore::operate {
 inline constexpr uint64_t kDeadAfterMs = 3'000;
 /// A slave that has lost its master for less than this may be about to connect again.
 inline constexpr uint64_t kLostForMs = 2'000;
-/// What a member said longer ago than this does not count.
+/// A member's report that is older than this does not count.
 inline constexpr uint64_t kFreshMs = 8'000;
 
-/// What the processes together make of a master that does not answer the leader.
+/// The verdict of all processes together on a master that does not answer the leader.
 struct Verdict {
   bool dead = false;
   std::string why;  ///< What each of them sees; or why the master is not taken for dead. A sentence.
@@ -31,7 +31,7 @@ struct Verdict {
 /// now_ms  The time by the clock of Member::said_ms.
 Verdict Judge(const Silence& own, std::span<const Member> others, uint64_t now_ms);
 
-/// What a process says to the others in a meeting: {"silent": [...]}.
+/// Returns what a process says to the others in a meeting: {"silent": [...]}.
 Json Says(std::span<const Silence> silences);
 
 }  // namespace kvstore::operate
