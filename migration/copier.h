@@ -54,13 +54,14 @@ class CopyLock {
   bool exclusive_ ABSL_GUARDED_BY(mutex_) = false;  // one of them holds it exclusively
 };
 
-/// What a copy needs of the side that is the truth.
+/// The interfaces that a copy uses of the side that is the truth.
 struct CopySource {
   UnitReader& units;
   ChangeCapture& changes;
 };
 
-/// What a copy needs of the other side. It reads there, too: what the truth does not have is removed.
+/// The interfaces that a copy uses of the other side. It reads there, too: units that the truth does not have
+/// are removed.
 struct CopyTarget {
   UnitReader& units;
   UnitWriter& writer;
@@ -73,7 +74,7 @@ struct CopyTarget {
 /// has the reasons.
 class Copier {
  public:
-  /// What it is given of both sides must outlive it.
+  /// All that `from` and `to` refer to must outlive it.
   ///
   /// check  called after units were read and before they are written to the other side, except in a backfill:
   ///        tells whether what was read can still be trusted. The copy fails with its error. May be null.

@@ -15,7 +15,7 @@
 /// How a migration that died badly stands, and what would mend it: `kv migrate repair`.
 namespace kvstore::migration {
 
-/// What one side of a migration says of itself.
+/// The facts that one side of a migration tells of itself.
 struct SideFacts {
   std::string backend;
   std::string engine;
@@ -45,7 +45,7 @@ struct RepairFacts {
   SideFacts target;
 };
 
-/// What a repair can do. Each loses no acknowledged write, and the later ones may follow earlier ones.
+/// The steps of a repair. Each loses no acknowledged write, and the later ones may follow earlier ones.
 enum class RepairStep : uint8_t {
   kRebuildRecord,  ///< Store a record made of what both sides and the catalog say: Diagnosis::rebuilt.
   kTurnRecord,     ///< Make the record say that the other side is the truth, as both sides do.

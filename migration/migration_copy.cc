@@ -124,7 +124,7 @@ absl::Status Migration::CopyPart(size_t part, const std::function<bool()>& stop)
       copied.bytes += page->bytes;
       if (!page->last.empty()) copied.next = page->last;
     }
-    // Also behind the last page of a part: the thread goes on with another part.
+    // The throttle also holds after the last page of a part: the thread goes on with another part.
     throttle_.Wait(page->units, page->bytes, took, stop);
     if (page->ended) return absl::OkStatus();
   }

@@ -115,7 +115,7 @@ absl::StatusOr<bool> Migration::ResumeCutover() {
     // The cutover was being given up, and clients already write to the partitions that serve again.
     return give_up(absl::UnavailableError("it was interrupted while it was given up"));
   }
-  // What a side that lost its memory has in its log is older than what was copied from it.
+  // A side that lost its memory has only log entries that are older than what was copied from it.
   if (TruthWasReplaced() || CopyWasReplaced()) {
     return give_up(absl::UnavailableError("a host was restarted or replaced"));
   }
@@ -175,7 +175,7 @@ absl::Status Migration::Arm() {
 }
 
 absl::Status Migration::CopyTheRest(Clock::time_point in_time) {
-  // No call begins behind that time, and those to another server end. A MySQL server that hangs in a call is
+  // No call begins after that time, and those to another server end. A MySQL server that hangs in a call is
   // given up after its read timeout.
   const CallScope scope(CallLimits{.deadline = in_time, .cancelled = &cancelled_});
   if (auto status = truth().TransitionTo(epoch_, State::kFrozen, true); !status.ok()) return status;
@@ -208,7 +208,7 @@ absl::Status Migration::Freeze() {
 
 absl::Status Migration::Cutover() {
   if (drainer_) {
-    // What it has failed to write may still arrive: then this worker needs a new epoch first.
+    // Writes that the drainer has failed to make may still arrive: then this worker needs a new epoch first.
     absl::Status drained = drainer_->Stop();
     drainer_.reset();
     if (!drained.ok()) return drained;

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "migration/migration.h"
 
-/// What operators ask a migration for: each request is recorded, and the worker carries it out later.
+/// The requests of operators to a migration: each is recorded, and the worker carries it out later.
 namespace kvstore::migration {
 namespace {
 

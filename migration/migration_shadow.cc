@@ -68,7 +68,7 @@ absl::Status Migration::EndShadowReads() {
 }
 
 absl::Status Migration::BeginCutover(Wanted asked, const std::string& to) {
-  // What the last reads have found counts, too.
+  // The results of the last reads count, too.
   if (auto status = EndShadowReads(); !status.ok()) return status;
   const bool accepted = accepts_differences_.exchange(false);
   std::string refusal;

@@ -121,7 +121,7 @@ std::function<void(Record&)> Migration::ForgetComparison(const EndpointStatus* t
   const EndpointStatus& there = copy == nullptr ? none : *copy;
   const bool outdated = IsOutdated(now, here, &there);
   const bool crossed = outdated && ShowsCutover(here, there);
-  // What the copy lacks then, or what was written and not recorded, the truth has.
+  // The truth may then have units that the copy lacks, or writes that were not recorded.
   const bool counts_while = now.phase == Phase::kVerify || now.phase == Phase::kReady ||
                             now.phase == Phase::kReversible || now.phase == Phase::kCutover;
   const bool lacks = counts_while && (there.Any(State::kAbsent) ||

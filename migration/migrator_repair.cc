@@ -123,8 +123,8 @@ absl::StatusOr<RepairFacts> Migrator::GatherRepairFacts(const std::string& datas
     Reached("repair.asked");
     // A worker that went on meanwhile would make the sides look as if they did not match the record.
     const auto again = read_record();
-    // What is diagnosed is the record as it was read first: a change of anything else, such as a request of
-    // an operator, is found when the record is stored.
+    // The diagnosis is of the record as it was read first: a change of anything else, such as a request of an
+    // operator, is found when the record is stored.
     facts.version = version;
     const bool same = again.ok() == record.ok() &&
                       (!again.ok() || (again->phase == record->phase && again->epoch == record->epoch &&
@@ -184,7 +184,7 @@ absl::Status Migrator::CarryOut(const RepairFacts& facts, const Diagnosis& diagn
   if (!changes) return absl::OkStatus();
   const auto opened = Migration::Open(keeper_, dataset, time_);
   if (!opened.ok()) return opened.status();
-  // What was diagnosed is not done to another record.
+  // A repair is not done to another record than the one that was diagnosed.
   if ((*opened)->stored_version() != version) return ChangedMeanwhileError(dataset);
   const absl::Status mended =
       (*opened)->Mend(diagnosis, std::max(facts.source.status.epoch, facts.target.status.epoch), options.who);

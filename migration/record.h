@@ -61,8 +61,8 @@ struct Event {
   std::string what;
 };
 
-/// What is known by shadow reads: reads of callers that were made on both sides and compared while the copy
-/// was kept current.
+/// The state of shadow reads: reads of callers that were made on both sides and compared while the copy was
+/// kept current.
 struct ShadowState {
   /// How many reads in ReadTaps::kAll are made on both sides; 0: none.
   uint32_t share = 0;

@@ -48,7 +48,7 @@ class ShadowQueue : public ReadTap {
 /// destroyed. The limits of the thread that makes it (CallScope) hold for it, too.
 class ShadowReads {
  public:
-  /// What has happened since it was last asked.
+  /// The results since Take was called last.
   struct Counts {
     uint64_t compared = 0;  ///< Units that were read on both sides.
     uint64_t dropped =

@@ -5,7 +5,7 @@
 namespace kvstore::kafka {
 namespace {
 
-/// What may be on its way at a time.
+/// The most kilobytes of messages that may be in flight at a time.
 constexpr const char* kQueuedKilobytes = "65536";
 /// A column of a megabyte is longer as JSON. Brokers and topics have limits of their own.
 constexpr const char* kMaxMessageBytes = "16000000";

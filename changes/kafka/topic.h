@@ -15,8 +15,8 @@ struct TopicOptions {
   std::string brokers;  ///< "host:9092,..."
   std::string topic;
   /// The transactional ID. Of two programs with the same one, that which was started last sends, and the
-  /// other one fails: what a process that is nearly gone still has on its way is not stored behind what its
-  /// successor sends.
+  /// other one fails: messages that a process that is nearly gone still has in flight are not stored after
+  /// those of its successor.
   std::string id;
   /// Further settings of librdkafka, such as those for TLS, by name.
   std::vector<std::pair<std::string, std::string>> settings;
