@@ -19,6 +19,7 @@
 #include "cli/escape.h"
 #include "cli/progress.h"
 #include "cli/restored_shards.h"
+#include "cli/restored_store.h"
 #include "cli/shard_arguments.h"
 #include "cli/table.h"
 #include "fleet_backup/binlog_chains.h"
@@ -111,34 +112,61 @@ struct FoundNodes {
   std::string text;
 };
 
-/// Returns those of a pair: as the log has them, if that has more.
-FoundNodes NodesOfPair(BlobStore& blobs, const backup::Manifest& manifest) {
-  FoundNodes found{.at_ms = manifest.finished_ms, .of = "backup " + manifest.id, .text = ""};
-  const auto chain = OrFail(fleet_backup::ListChain(blobs, manifest.id));
-  if (!chain.segments.empty()) {
-    const auto last = OrFail(fleet_backup::FetchBinlogSegment(blobs, chain.segments.back()));
-    found.text = OrFail(fleet_backup::NodesBehind(blobs, last.segment));
-    if (!found.text.empty()) {
-      found.at_ms = std::max(found.at_ms, last.segment.last_ms);
-      found.of += " and the log behind it";
+/// Returns the nodes at the end of the log that follows a backup of a pair; nullopt if the log has none.
+std::optional<FoundNodes> LastNodesOfLog(BlobStore& blobs, const fleet_backup::BinlogChain& chain) {
+  if (chain.segments.empty()) return std::nullopt;
+  const auto last = OrFail(fleet_backup::FetchBinlogSegment(blobs, chain.segments.back()));
+  FoundNodes found{.at_ms = last.segment.last_ms, .of = "", .text = ""};
+  found.text = OrFail(fleet_backup::NodesBehind(blobs, last.segment));
+  return found.text.empty() ? std::nullopt : std::optional(std::move(found));
+}
+
+/// Returns the same as of a time: from the segments of which a restore to that time plays all transactions.
+std::optional<FoundNodes> NodesOfLogAt(BlobStore& blobs, const fleet_backup::BinlogChain& chain,
+                                       uint64_t at_ms) {
+  FoundNodes found;
+  OrFail(fleet_backup::ReadChain(blobs, chain,
+                                 [&](const fleet_backup::BinlogSegment& segment) -> absl::StatusOr<bool> {
+                                   if (segment.last_ms / 1000 >= at_ms / 1000) return false;
+                                   found.at_ms = std::max(found.at_ms, segment.last_ms);
+                                   if (!segment.nodes.empty()) found.text = segment.nodes;
+                                   return true;
+                                 }));
+  return found.text.empty() ? std::nullopt : std::optional(std::move(found));
+}
+
+/// Returns the nodes that a backup has or, if it is of a pair and its log has newer ones, those of the log.
+///
+/// at_ms  as of this time, by which the backup must have been finished; 0: the newest.
+FoundNodes NodesOfBackup(BlobStore& blobs, const backup::Manifest& manifest, uint64_t at_ms) {
+  if (manifest.server) {
+    const auto chain = OrFail(fleet_backup::ListChain(blobs, manifest.id));
+    auto found = at_ms == 0 ? LastNodesOfLog(blobs, chain) : NodesOfLogAt(blobs, chain, at_ms);
+    if (found) {
+      found->at_ms = std::max(found->at_ms, manifest.finished_ms);
+      found->of = fmt::format("backup {} and the log behind it", manifest.id);
+      return *std::move(found);
     }
   }
-  if (found.text.empty()) found.text = OrFail(fleet_backup::ReadNodesFile(manifest, blobs));
-  return found;
+  return {.at_ms = manifest.finished_ms,
+          .of = "backup " + manifest.id,
+          .text = OrFail(fleet_backup::ReadNodesFile(manifest, blobs))};
 }
 
 /// Returns those of the newest backup of any pair, or of the whole store.
-FoundNodes NewestNodes(const BackupSource& source, const Globals& globals) {
+///
+/// at_ms  as of this time; 0: the newest.
+FoundNodes NewestNodes(const BackupSource& source, const Globals& globals, uint64_t at_ms) {
   FoundNodes newest;
   const auto pairs = OrFail(fleet_backup::NewestOfPairs(
-      BackupOpener(globals, source.from, "--from", MissingFolder::kRefuse), /*at_ms=*/0));
+      BackupOpener(globals, source.from, "--from", MissingFolder::kRefuse), at_ms));
   for (const fleet_backup::UnreadablePair& pair : pairs.unreadable) PrintErr("{}\n", pair.ToString());
   for (const PairBackup& pair : pairs.backups) {
-    FoundNodes found = NodesOfPair(*pair.blobs, pair.manifest);
+    FoundNodes found = NodesOfBackup(*pair.blobs, pair.manifest, at_ms);
     if (found.at_ms > newest.at_ms) newest = std::move(found);
   }
   const auto blobs = OpenBackups(globals, source.from, "--from", "", MissingFolder::kRefuse);
-  const auto found = backup::FindBackupBefore(*blobs, UINT64_MAX);
+  const auto found = backup::FindBackupBefore(*blobs, at_ms == 0 ? UINT64_MAX : at_ms);
   if (!absl::IsNotFound(found.status())) {
     const backup::BackupBefore store = OrFail(found);
     if (!store.problem.empty()) {
@@ -151,9 +179,10 @@ FoundNodes NewestNodes(const BackupSource& source, const Globals& globals) {
     }
   }
   if (!newest.text.empty()) return newest;
-  throw Failure{
-      absl::NotFoundError("backup: there is none that has what was in ZooKeeper, be it of a pair of MySQL "
-                          "servers or of a store")};
+  throw Failure{absl::NotFoundError(
+      fmt::format("backup: there is none{} that has what was in ZooKeeper, be it of a pair "
+                  "of MySQL servers or of a store",
+                  at_ms == 0 ? "" : ", finished by then,"))};
 }
 
 }  // namespace
@@ -190,7 +219,7 @@ void RestoreServer(const HostRestoreArguments& arguments, const Globals& globals
   Tell(*restored, found.manifest, arguments, shards);
 }
 
-void RestoreCatalog(BackupSource& source, const Globals& globals) {
+void RestoreCatalog(HostRestoreArguments& arguments, const Globals& globals) {
   const OpenOptions options = globals.StoreOptions();
   const MySqlFleetOptions* const fleet = FindFleet(options);
   const bool has_fleet = fleet != nullptr && !fleet->zookeeper.servers.empty();
@@ -198,12 +227,13 @@ void RestoreCatalog(BackupSource& source, const Globals& globals) {
     throw Failure{absl::InvalidArgumentError(
         "config: zookeeper: is missing: name the ZooKeeper into which the catalog is restored")};
   }
+  BackupSource& source = arguments.source;
   FoundNodes found;
   if (source.host.empty() && source.id.empty()) {
-    found = NewestNodes(source, globals);
+    found = NewestNodes(source, globals, arguments.at_ms);
   } else {
     const auto blobs = source.Open(globals);
-    found = NodesOfPair(*blobs, source.Read(*blobs));
+    found = NodesOfBackup(*blobs, ChooseBackup(source, *blobs, arguments.at_ms), arguments.at_ms);
   }
   const SharedNodes nodes = OrFail(DecodeSharedNodes(found.text));
   ZooKeeper zookeeper(options.coordination ? options.coordination->zookeeper : fleet->zookeeper, nullptr);

@@ -9,7 +9,7 @@
 /// kv backup restore of MySQL servers, and of what processes share in ZooKeeper. The functions throw Failure.
 namespace kvstore::cli {
 
-/// What kv backup restore was told of a server.
+/// The arguments of kv backup restore that are for servers and for ZooKeeper.
 struct HostRestoreArguments {
   BackupSource source;
   std::string shards;  ///< "3424-3431": only these are kept; empty: the whole server is restored.
@@ -22,7 +22,8 @@ struct HostRestoreArguments {
 void RestoreServer(const HostRestoreArguments& arguments, const Globals& globals);
 
 /// Puts what a backup has of ZooKeeper's nodes into the ZooKeeper of the configuration, which has lost them:
-/// of the backup that was named or, if none was, the newest that there is of any pair or of the store.
-void RestoreCatalog(BackupSource& source, const Globals& globals);
+/// of the backup that was named or, if none was, the newest that there is of any pair or of the store. With a
+/// time, the nodes are as of then.
+void RestoreCatalog(HostRestoreArguments& arguments, const Globals& globals);
 
 }  // namespace kvstore::cli

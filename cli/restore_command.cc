@@ -24,7 +24,7 @@ namespace {
 
 using backup::Manifest;
 
-/// What kv backup restore was told.
+/// The arguments of kv backup restore.
 struct RestoreOptions : HostRestoreArguments {
   bool catalog = false;
   std::string as;
@@ -46,8 +46,9 @@ void RestoreIntoStore(const RestoreOptions& options, const Manifest& manifest, B
   Print("{} on {} is the dataset {} as it was at {}: {} units\n", made.name, made.backend, dataset.spec.name,
         UtcText(dataset.as_of_ms), dataset.units);
   if (made.type != dataset.spec.type) {
-    Print("another dataset has the type number {}, so the IDs of its objects have {} in place of it\n",
-          dataset.spec.type, made.type);
+    Print(
+        "another dataset has the type number {}, so the restored objects have type number {} in their IDs\n",
+        dataset.spec.type, made.type);
   }
 }
 
@@ -81,27 +82,28 @@ void AddRestoreCommand(CLI::App& group, Globals& globals) {
       "restore",
       "Restore a backup into a new folder, a dataset into a store, or MySQL servers or their shards");
   options->source.AddTo(*restore);
-  auto* to = restore->add_option("--to", options->to, "The folder; it must not exist, or be empty")
-                 ->type_name("DIR");
+  auto* to =
+      restore
+          ->add_option("--to", options->to, "The folder to restore into; it must be empty, or not exist yet")
+          ->type_name("DIR");
   CLI::Option* dataset = restore->get_option("--dataset")->excludes(to);
   TakeTime(
       restore->add_option("--at", options->at_ms,
                           "As the store was at this time: from the last backup before it, and from the log "
-                          "behind that, if the server sends it (backup.log), or kv backup follow does"))
+                          "after that, if the server sends it (backup.log), or kv backup follow does"))
       ->excludes(dataset);
   CLI::Option* shards =
       restore
-          ->add_option(
-              "--shards", options->shards,
-              "These shards of a fleet alone, from the backup of the pair that had them at that time")
+          ->add_option("--shards", options->shards,
+                       "Restore only these shards of a fleet, from the backup of the pair that had them then")
           ->type_name("A-B")
           ->excludes(dataset);
   restore->add_flag("--mod", options->mod, "With --shards: they are mod shards, which have the rows")
       ->needs(shards);
   restore
-      ->add_flag(
-          "--catalog", options->catalog,
-          "Put what was in ZooKeeper, the settings of datasets and the shard maps, into one that has lost it")
+      ->add_flag("--catalog", options->catalog,
+                 "Put the settings of datasets and the shard maps back into a ZooKeeper that has lost them; "
+                 "with --at, as they were then")
       ->excludes(dataset)
       ->excludes(shards)
       ->excludes(to);
@@ -115,19 +117,19 @@ void AddRestoreCommand(CLI::App& group, Globals& globals) {
       ->needs(dataset);
   restore->footer(
       R"(Every file is compared with its checksum. The folder is a store when this command has ended without an error, and
-not before: what a restore leaves that is killed does not open, and is to be removed.
+not before. If the command is killed, the folder does not open: remove it.
 
 With --at the store is as it was at that time, to a second: nothing that was written later is in it. The answer says of
 which time it is.
 
 With --dataset a backup of that dataset is restored into the store that --data or --config names, on any backend. There
-must be no dataset of its name. Nobody finds it before it is complete; a restore that fails or is killed leaves nothing.
-Objects keep their IDs, unless another dataset has the type number: then they get another one.
+must be no dataset of its name. Clients see it only when it is complete; a restore that fails or is killed leaves
+nothing behind. Objects keep their IDs, unless another dataset has the type number: then they get another one.
 
 With --host the data of a MySQL server is restored, to be that of a new host of the fleet. With --shards it is restored
-into a server of its own, in which these shards alone are left, to be looked at, and copied from; the answer says how.
-MariaDB's server and mariadb-backup must be installed here, in the version of the servers. The disk needs space for the
-whole server and its binary logs.
+into a server of its own that has only these shards, so that you can inspect them and copy from them; the output says
+how. MariaDB's server and mariadb-backup must be installed here, in the version of the servers. The disk needs space for
+the whole server and its binary logs.
 
 Examples:
   kv backup restore --from s3://backups/events --to /var/lib/events
@@ -138,7 +140,7 @@ Examples:
   kv --config operator.json backup restore --from s3://backups/fleet --catalog)");
   restore->callback([options, &globals] {
     const BackupSource& source = options->source;
-    if (options->catalog) return RestoreCatalog(options->source, globals);
+    if (options->catalog) return RestoreCatalog(*options, globals);
     if (source.dataset.empty() && options->to.empty()) {
       WrongUsage("--to: name the folder of the restored store, or with --dataset the dataset to restore");
     }

@@ -91,6 +91,12 @@ TEST_F(KvSharedCatalog, AServerBacksUpItsStoreWithTheCatalog) {
   EXPECT_THAT(run({"--config", again, "get", "events", "later"}).out, HasSubstr("in the log"));
   // Once more finds nothing to do; another catalog is not mixed with it.
   EXPECT_THAT(run({"--config", again, "backup", "restore", "--catalog"}).out, HasSubstr("0 of 1 nodes"));
+  // The log that follows the backup of a store has other contents than that of a pair, and is not read.
+  const Json list = Json::parse(run({"backup", "list", "--from", url, "--json"}).out);
+  for (const Json& backup : list["backups"]) {
+    const Output named = run({"--config", again, "backup", "restore", "--catalog", "--backup", backup["id"]});
+    EXPECT_THAT(named.err, Not(HasSubstr("log/")));
+  }
   EXPECT_EQ(run({"--config", again, "dataset", "create", "other"}).code, 0);
   EXPECT_THAT(run({"--config", again, "backup", "restore", "--catalog"}).err,
               HasSubstr("which the backup does not have"));

@@ -341,18 +341,31 @@ TEST_F(FleetBackup, IsNotTakenForAStore) {
 
 TEST_F(FleetBackup, WhatWasInZooKeeperIsPutBack) {
   BackUp();
+  const uint64_t before_ms = NextSecond();
   ASSERT_OK(fleet().store().CreateDataset({.name = "later"}));
   ASSERT_OK(fleet().Ship());
   ASSERT_OK(fleet().store().DropDataset("later", {}));
-  const ZooKeeperServer other;
   Json config = Json::parse(*ReadFile(fleet().config()));
-  config["zookeeper"]["servers"] = other.address();
   const fs::path file = fleet().folder() / "other.json";
-  std::ofstream(file) << config;
+  const auto use = [&](const ZooKeeperServer& server) {
+    config["zookeeper"]["servers"] = server.address();
+    std::ofstream(file) << config;
+  };
   const auto kv = [&](std::vector<std::string> words) {
     words.insert(words.begin(), {KV_PROGRAM, "--config", file.string()});
     return RunProgram(words);
   };
+  const ZooKeeperServer earlier;
+  use(earlier);
+  const Output as_before = kv({"backup", "restore", "--catalog", "--at", std::to_string(before_ms)});
+  EXPECT_EQ(as_before.code, 0) << as_before.err;
+  EXPECT_THAT(as_before.out, Not(HasSubstr("and the log behind it")));
+  EXPECT_THAT(kv({"dataset", "list"}).out, Not(HasSubstr("later")));
+  EXPECT_THAT(kv({"backup", "restore", "--catalog", "--at", "2000-01-01"}).err,
+              HasSubstr("there is none, finished by then,"));
+
+  const ZooKeeperServer other;
+  use(other);
   const Output restored = kv({"backup", "restore", "--catalog"});
   EXPECT_EQ(restored.code, 0) << restored.err;
   EXPECT_THAT(restored.out, HasSubstr("and the log behind it"));
