@@ -46,7 +46,7 @@ const MySqlFleetOptions* FindFleet(const OpenOptions& options) {
 }
 
 MySqlFleetOptions* FindFleet(OpenOptions& options) {
-  // What is found lies in `options`, which the caller may change.
+  // The options that are found are a part of `options`, which the caller may change.
   return const_cast<MySqlFleetOptions*>(FindFleet(std::as_const(options)));
 }
 

@@ -9,7 +9,7 @@ namespace kvstore {
 std::optional<BackendConfig> BackendReader::Read(std::string name, JsonFields& fields,
                                                  BackendReaderContext& context) {
   const std::string type = fields.String("type");
-  // String has recorded these two mistakes.
+  // fields.String has already recorded that the field is missing, or is not a string.
   if (const Json* given = fields.Find("type"); given == nullptr || !given->is_string()) return std::nullopt;
   if (context.types.Find(type) == nullptr) {
     fields.Fail("type", context.types.UnknownTypeMessage(type));

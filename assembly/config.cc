@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -37,7 +38,7 @@ std::vector<BackendConfig> ReadNamedBackends(JsonFields& fields, BackendReaderCo
   OptionalObject(fields, "backends", [&](JsonFields& backends) {
     for (const auto& item : fields.Find("backends")->items()) {
       const std::string& name = item.key();
-      if (name.empty()) backends.Fail(name, "a backend needs a name");
+      if (name.empty()) fields.Fail("backends", "a backend needs a name, and one key is empty");
       OptionalObject(backends, name, [&](JsonFields& one) {
         if (auto config = BackendReader::Read(name, one, context)) configs.push_back(*std::move(config));
       });
@@ -59,7 +60,11 @@ std::vector<BackendConfig> ReadUnnamedBackends(JsonFields& fields, BackendReader
 
 void ReadBackends(JsonFields& fields, BackendReaderContext& context, OpenOptions& options) {
   const bool named = fields.Find("backends") != nullptr;
-  if (named && fields.Find("mysql") != nullptr) fields.Fail("mysql", "not together with backends");
+  if (named && fields.Find("mysql") != nullptr) {
+    fields.Fail("mysql",
+                "must be left out, because backends is given: put it there, as \"NAME\": "
+                "{\"type\": \"mysql\", ...}");
+  }
   options.backends = named ? ReadNamedBackends(fields, context) : ReadUnnamedBackends(fields, context);
   const auto given = fields.OptionalString("default_backend");
   if (given) {
@@ -67,11 +72,17 @@ void ReadBackends(JsonFields& fields, BackendReaderContext& context, OpenOptions
   } else if (options.backends.size() == 1) {
     options.default_backend = options.backends.front().name;
   }
+  std::vector<std::string_view> names;
   for (const BackendConfig& backend : options.backends) {
     if (backend.name == options.default_backend) return;
+    names.push_back(backend.name);
   }
-  fields.Fail("default_backend", given ? fmt::format("'{}' is not a backend of this configuration", *given)
-                                       : "is missing: say which backend is for datasets that name none");
+  if (!given) {
+    return fields.Fail("default_backend", "is missing: say which backend is for datasets that name none");
+  }
+  std::string problem = fmt::format("'{}' is not a backend of this configuration", *given);
+  if (!names.empty()) problem += fmt::format("; its backends are {}", fmt::join(names, ", "));
+  fields.Fail("default_backend", problem);
 }
 
 /// As ParseConfig.

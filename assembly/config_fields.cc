@@ -15,7 +15,7 @@ constexpr uint64_t kMaxCacheBytes = uint64_t{1} << 40;
 constexpr uint64_t kMinWalBytes = uint64_t{1} << 20;
 constexpr uint64_t kMaxWalBytes = uint64_t{1} << 40;
 
-/// The text of a file, without line ends behind it.
+/// Returns the text of a file, without line ends at its end.
 std::string ReadText(const fs::path& file, JsonFields& fields, std::string_view field) {
   const auto read = ReadFile(file);
   if (!read.ok()) fields.Fail(field, std::string(read.status().message()));

@@ -7,7 +7,8 @@ BackendType MySqlType() {
   return {.name = kMySql,
           .only_one = true,
           .available = absl::FailedPreconditionError(
-              "config: names MySQL servers (type mysql), and this program was built without that engine")};
+              "config: a backend has the type mysql, but this program was built without it "
+              "(KV_WITH_MYSQL=OFF); use a build that has it, or remove the backend")};
 }
 
 }  // namespace kvstore

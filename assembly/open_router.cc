@@ -1,5 +1,7 @@
 #include "assembly/open_router.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <memory>
@@ -29,7 +31,8 @@ absl::Status MakeFolder(const std::filesystem::path& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (!error) return absl::OkStatus();
-  return absl::UnavailableError("cannot make " + folder.string() + ": " + error.message());
+  return absl::UnavailableError(
+      fmt::format("data: cannot create the folder {}: {}", folder.string(), error.message()));
 }
 
 /// The backend whose engine keeps its data in OpenOptions::data; nullopt if there is none.
@@ -63,8 +66,7 @@ absl::StatusOr<std::unique_ptr<Router>> OpenRouter(const OpenOptions& options, c
   const std::optional<PlacedBackend> embedded = FindEmbedded(options, types);
   if (!embedded && !options.coordination) {
     return absl::InvalidArgumentError(
-        "config: backends: without zookeeper the catalog is in the embedded store: name a backend of type "
-        "rocksdb");
+        "config: backends: needs a backend of type rocksdb, which holds the catalog, or the field zookeeper");
   }
   std::unique_ptr<EmbeddedDirectory> directory;
   if (embedded) {

@@ -16,10 +16,13 @@ void ReadFence(JsonFields& fields, const std::filesystem::path& folder, operate:
     if (words[i].is_string() && !words[i].get<std::string>().empty()) {
       options.fence.push_back(words[i].get<std::string>());
     } else {
-      fields.Fail(fmt::format("fence[{}]", i), "must be a string: a program, or one of its arguments");
+      fields.Fail(fmt::format("fence[{}]", i),
+                  "must be a string that is not empty: a program, or one of its arguments");
     }
   }
-  if (words.empty()) fields.Fail("fence", "must name a program");
+  if (words.empty() && fields.Find("fence")->is_array()) {
+    fields.Fail("fence", "is an empty list: name a program, or leave the field out");
+  }
   if (options.fence.empty()) return;
   // One that is looked up in the PATH has no slash.
   std::string& program = options.fence.front();

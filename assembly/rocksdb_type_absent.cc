@@ -7,8 +7,8 @@ BackendType RocksDbType() {
   return {.name = kRocksDb,
           .only_one = true,
           .available = absl::FailedPreconditionError(
-              "config: names an embedded backend (type rocksdb), and this program was built without that "
-              "engine")};
+              "config: a backend has the type rocksdb, as one has if backends is missing, but this program "
+              "was built without it (KV_WITH_ROCKSDB=OFF); use a build that has it, or name other backends")};
 }
 
 }  // namespace kvstore

@@ -246,7 +246,7 @@ TEST_F(NestedBackendsTest, OptionsFromCodeAreCheckedToo) {
   refused({rocksdb, rocksdb}, "config: backends: two backends are named 'main'");
   refused({rocksdb, {.name = "more", .type = kRocksDb}},
           "config: backends.more.type: there can be only one backend of type rocksdb");
-  refused({}, "config: backends: without zookeeper the catalog is in the embedded store");
+  refused({}, "config: backends: needs a backend of type rocksdb, which holds the catalog");
   refused({{.name = "main", .type = kRocksDb, .options = RemoteServer{}}},
           "config: backends.main: its options are not the struct that belongs to type rocksdb");
   EXPECT_FALSE(std::filesystem::exists(dir_ / "s")) << "a store is made by none of these";

@@ -158,9 +158,9 @@ TEST_F(OperateCommandsTest, MistakesInTheConfigurationAreNamed) {
       {{"webhook", "pager"}, {"fence", Json::array()}, {"look_ms", 1}, {"purge_hour", 25}, {"hook", ""}});
   const Output refused = Kv({"operate"});
   EXPECT_EQ(refused.code, 1);
-  for (const char* const words :
-       {"operate.webhook: must be an address that begins with http:// or https://",
-        "operate.fence: must name a program", "operate.look_ms", "operate.purge_hour", "operate.hook"}) {
+  for (const char* const words : {"operate.webhook: must be an address that begins with http:// or https://",
+                                  "operate.fence: is an empty list: name a program", "operate.look_ms",
+                                  "operate.purge_hour", "operate.hook"}) {
     EXPECT_THAT(refused.err, HasSubstr(words));
   }
 }
