@@ -57,7 +57,7 @@ std::string StatusText(const Json& status) {
   print("dataset       {}\n", text("dataset"));
   print("phase         {}{}{}\n", text("phase"), status.value("paused", false) ? ", paused" : "",
         status.value("wanted", "nothing") == "nothing" ? "" : ", " + text("wanted") + " asked for");
-  print("moves         {} -> {}; {} is the truth\n", text("source"), text("target"), text("truth"));
+  print("migrates      {} -> {}; {} is the truth\n", text("source"), text("target"), text("truth"));
   print("copied        {} units, {:.1f} MB; {} of {} partitions; {} units/s{}\n", number("units_done"),
         static_cast<double>(number("bytes_done")) / 1e6, number("partitions_done"), number("partitions"),
         number("units_per_s"),

@@ -63,7 +63,10 @@ void ForgetOnSignals() {
 /// Throws Failure unless a file may be put at `path`. A rename would replace a link or a device itself,
 /// rather than what is written through it.
 void CheckPlace(const std::string& path) {
-  if (path.empty()) throw Failure{absl::InvalidArgumentError("--to: name a file, or leave the option out")};
+  if (path.empty()) {
+    throw Failure{
+        absl::InvalidArgumentError("--to: the name is empty: name a file, or leave the option out")};
+  }
   std::error_code error;
   switch (fs::symlink_status(path, error).type()) {
     case fs::file_type::regular:

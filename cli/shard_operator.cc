@@ -41,10 +41,11 @@ class StepBars {
 
 absl::StatusOr<shardops::Access> AccessOf(const MySqlFleetOptions* mysql) {
   const auto missing = [](const char* what) {
-    return absl::InvalidArgumentError(fmt::format("config: has no {}; see docs/configuration.md", what));
+    return absl::InvalidArgumentError(
+        fmt::format("config: {} is missing; commands on a fleet need it, see docs/configuration.md", what));
   };
   if (mysql == nullptr) return missing("mysql");
-  if (mysql->zookeeper.servers.empty()) return missing("zookeeper, where the shard maps would be");
+  if (mysql->zookeeper.servers.empty()) return missing("mysql.zookeeper (where the shard maps must be)");
   if (mysql->admin.user.empty()) return missing("mysql.operator");
   if (mysql->replication.user.empty()) return missing("mysql.replication");
   shardops::Access access{.admin = mysql->options,
@@ -56,7 +57,7 @@ absl::StatusOr<shardops::Access> AccessOf(const MySqlFleetOptions* mysql) {
 }
 
 /// Prints a line of an operation on hosts, which runs to its end even if nobody reads its lines; the exit
-/// code reports that.
+/// code then says that output was lost.
 void PrintLine(const std::string& line) {
   try {
     Print("{}\n", line);

@@ -24,8 +24,8 @@ using cli::TakeDuration;
 namespace {
 
 void Print(const SteadyReport& report) {
-  Table table({"WORKLOAD", "MINUTE", "CALLS/S", "P50 US", "P99", "P99.9", "MAX US", "PAUSE MS", "MEMORY MIB",
-               "LOGS MIB", "FILES", "DISK MIB"});
+  Table table({"WORKLOAD", "MINUTE", "CALLS/S", "P50 US", "P99 US", "P99.9 US", "MAX US", "PAUSE MS",
+               "MEMORY MIB", "LOGS MIB", "FILES", "DISK MIB"});
   for (const SteadyWorkload& workload : report.workloads) {
     for (size_t i = 0; i < workload.minutes.size(); ++i) {
       const SteadyMinute& minute = workload.minutes[i];
@@ -76,7 +76,8 @@ void AddSteadyCommand(CLI::App& group, Globals& globals) {
                       "File for the report as a page of Markdown; its pictures are written beside it");
   command->footer(
       "Example: kv bench steady --minutes 60 --page steady.md\n\n"
-      "The run takes some 4 GB of disk, under --data if that is given, and removes them at the end.");
+      "With the default --records the run takes about 4 GB of disk, in --data if given; the files are "
+      "removed at the end.");
   command->callback([args, &globals] {
     args->options.dir = globals.data;
     const auto tell = [&](const SteadyReport& report, const std::string& what) {

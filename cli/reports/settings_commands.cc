@@ -39,8 +39,7 @@ void AddCreate(CLI::App& group, Globals& globals) {
                    "Rows of a metric and period, which are read in parallel. It never changes")
       ->check(CLI::Range(1, static_cast<int>(reports::kMaxSalts)))
       ->capture_default_str();
-  TakeDuration(
-      create->add_option("--retention", args->retention_ms, "Age at which points are gone; 0: never"));
+  TakeDuration(create->add_option("--retention", args->retention_ms, "Age at which points expire; 0: never"));
   create->footer(
       R"(KIND is value (a number; the default), distinct (a set whose members count once) or distribution (many numbers, for
 percentiles). docs/reports.md says how to choose the period and the salts. Segment keys and metrics can be added later.
@@ -86,8 +85,7 @@ void AddAlter(CLI::App& group, Globals& globals) {
   alter->add_option("--add-metric", args->metrics, "A further metric; may be repeated")
       ->type_name("NAME[:KIND]")
       ->allow_extra_args(false);
-  TakeDuration(
-      alter->add_option("--retention", args->retention_ms, "Age at which points are gone; 0: never"));
+  TakeDuration(alter->add_option("--retention", args->retention_ms, "Age at which points expire; 0: never"));
   CLI::Option* rollup =
       alter
           ->add_option(

@@ -122,7 +122,7 @@ void PrintDescription(const reports::ReportDescription& report, size_t beyond, c
   table.Add({"resolution", reports::StepText(settings.resolution_ms)});
   table.Add({"period of a row", reports::StepText(settings.period_s * 1000)});
   table.Add({"salts", fmt::format("{}", settings.salts)});
-  table.Add({"points are gone after", LengthText(settings.retention_ms, "never")});
+  table.Add({"points expire after", LengthText(settings.retention_ms, "never")});
   table.Print();
   Print("\n");
   Table keys({"SEGMENT KEY", "DEFAULT", "VALUES"});

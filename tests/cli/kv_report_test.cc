@@ -32,12 +32,12 @@ class KvReport : public KvProgram {
 TEST_F(KvReport, IsCreatedAndShown) {
   CreateFlights();
   EXPECT_EQ(Ok({"report", "show", "flights", "--metrics", "*"}),
-            "SETTING                VALUE\n"
-            "report                 flights\n"
-            "resolution             1h\n"
-            "period of a row        30d\n"
-            "salts                  2\n"
-            "points are gone after  never\n"
+            "SETTING              VALUE\n"
+            "report               flights\n"
+            "resolution           1h\n"
+            "period of a row      30d\n"
+            "salts                2\n"
+            "points expire after  never\n"
             "\n"
             "SEGMENT KEY  DEFAULT  VALUES\n"
             "carrier      -        0\n"

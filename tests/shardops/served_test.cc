@@ -244,7 +244,7 @@ TEST_F(ServedShardsTest, CommandsPrintTheSameAndNothingIsChangedByThemOrByStrang
     const Output refused = Through(*without, command);
     EXPECT_EQ(refused.code, 1);
     EXPECT_THAT(refused.err, HasSubstr("FAILED_PRECONDITION: this server does not operate its fleet"));
-    EXPECT_THAT(refused.err, HasSubstr("config: has no mysql.operator"));
+    EXPECT_THAT(refused.err, HasSubstr("config: mysql.operator is missing"));
     EXPECT_THAT(refused.err, HasSubstr("Set mysql.operator and mysql.replication in the configuration"));
   }
   EXPECT_EQ(State(), before);
