@@ -28,13 +28,13 @@
 namespace kvstore::backup {
 namespace {
 
-/// A file has at least so many bytes of units, and ends behind the next unit that IsCut, or when it has
+/// A file has at least so many bytes of units, and ends after the next unit that IsCut, or when it has
 /// kMostFileBytes.
 constexpr size_t kLeastFileBytes = size_t{4} << 20;
 /// How many partitions are read at a time.
 constexpr size_t kReaders = 4;
 
-/// Whether a file may end behind the unit: so for one of a thousand keys, and always for the same ones, so
+/// Whether a file may end after the unit: so for one of a thousand keys, and always for the same ones, so
 /// that files begin and end where those of the last backup did.
 bool IsCut(const Unit& unit) { return Fnv1a(unit.key) % 1000 == 0; }
 

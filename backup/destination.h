@@ -12,7 +12,7 @@
 
 namespace kvstore::backup {
 
-/// What a store of backups had when a create looked: the objects that need not be sent again. layout.h says
+/// The objects that a store of backups had when a create looked: they need not be sent again. layout.h says
 /// on which of them a create may rely. A value; reads may run in parallel.
 class Destination {
  public:

@@ -9,7 +9,7 @@
 namespace kvstore::backup {
 namespace {
 
-/// What an ID looks like: '0' stands for a decimal digit, 'x' for a hexadecimal one.
+/// The form of an ID: '0' stands for a decimal digit, 'x' for a hexadecimal one.
 constexpr std::string_view kForm = "00000000T000000Z-xxxxxxxx";
 constexpr std::string_view kManifestEnd = ".json";
 

@@ -59,7 +59,7 @@ std::string WhyNone(BlobStore& blobs) {
       if (!page.ok() || page->blobs.empty()) break;
       const std::string& blob = page->blobs[0].name;
       names.push_back(blob.substr(folder.size(), blob.find('/', folder.size()) - folder.size()));
-      // '0' is behind '/'.
+      // '0' sorts right after '/'.
       after = fmt::format("{}{}0", folder, names.back());
     }
     return names;

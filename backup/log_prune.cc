@@ -25,7 +25,7 @@ absl::StatusOr<PrunedLog> PruneLog(BlobStore& blobs, const std::set<std::string>
   std::vector<const BlobEntry*> over;
   PrunedLog pruned;
   for (auto chain = chains.begin(); chain != chains.end(); ++chain) {
-    // A chain follows its own backup, and those behind that, until another chain begins.
+    // A chain continues its own backup, and those after that, until another chain begins.
     const auto next = std::next(chain);
     const auto backup = needed.lower_bound(chain->first);
     if (backup != needed.end() && (next == chains.end() || *backup < next->first)) continue;

@@ -9,7 +9,7 @@
 
 namespace kvstore::backup {
 
-/// What was deleted.
+/// The segments that PruneLog has deleted.
 struct PrunedLog {
   uint64_t segments = 0;
   uint64_t bytes = 0;

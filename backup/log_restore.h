@@ -18,7 +18,7 @@ namespace kvstore::backup {
 /// The newest backup that can be read and was finished by a time.
 struct BackupBefore {
   Manifest manifest;
-  /// What is wrong with the newest of those behind it, which cannot be read; empty if nothing is.
+  /// The error of the newest later backup that cannot be read; empty if there is none.
   std::string problem;
 };
 
@@ -26,7 +26,7 @@ struct BackupBefore {
 /// the error of the newest one that cannot be read, or else NOT_FOUND.
 absl::StatusOr<BackupBefore> FindBackupBefore(BlobStore& blobs, uint64_t at_ms);
 
-/// What a replay has done.
+/// The result of a replay.
 struct Replayed {
   /// All that was written until then is there, and nothing that was written later.
   uint64_t as_of_ms = 0;
@@ -39,8 +39,8 @@ struct Replayed {
 using ReplayOpener =
     std::function<absl::StatusOr<std::unique_ptr<WriteReplay>>(const std::filesystem::path& folder)>;
 
-/// Carries out what the log has behind a backup, up to a time, in a folder in which the backup was restored
-/// and that is no store yet (RestoreBackup). Without a log of that backup, it does nothing.
+/// Carries out the writes that the log has after a backup, up to a time, in a folder in which the backup was
+/// restored and that is no store yet (RestoreBackup). Without a log of that backup, it does nothing.
 ///
 /// DATA_LOSS if a segment is missing or damaged.
 absl::StatusOr<Replayed> ReplayLog(const Manifest& base, BlobStore& blobs, uint64_t at_ms,

@@ -121,11 +121,11 @@ absl::Status LogShipper::BeginChain() {
   const auto base = make_base_(*blobs_);
   if (!base.ok()) return base.status();
   chain_ = Chain{.id = base->id, .shipped = base->sequence, .progressed = Clock::now()};
-  // Of what was written while the backup was made, it may have a part only.
+  // The backup may have only a part of the writes that were made while it was being made.
   chain_->marks.push_back({base->began_ms, base->sequence});
   const MutexLock lock(mutex_);
   ++figures_.chains;
-  // What was written before the backup began is in it.
+  // The backup has all writes that were made before it began.
   figures_.shipped_until_ms = std::max(figures_.shipped_until_ms, base->began_ms);
   return absl::OkStatus();
 }
@@ -151,7 +151,7 @@ absl::Status LogShipper::NoteSchema() {
   Chain& chain = *chain_;
   auto schema = log_->Schema();
   if (!schema.ok()) return schema.status();
-  // It is read behind the mark: a dataset that comes or goes in between counts as if it had before the mark.
+  // The schema is read after the mark: a dataset that comes or goes in between counts as if it had before it.
   if (*schema != (chain.schemas.empty() ? chain.schema : chain.schemas.back().schema)) {
     // While nothing can be sent, the older ones are enough: a restore then has the last one a little early.
     if (chain.schemas.size() >= kMostSchemas) chain.schemas.pop_back();
@@ -180,7 +180,7 @@ absl::Status LogShipper::Ship() {
 
 absl::Status LogShipper::MakeSegment() {
   Chain& chain = *chain_;
-  // What came behind the last mark is of a time that nothing tells yet. A segment ends with the mark of a
+  // No mark tells yet when the changes after the last mark were written. A segment ends with the mark of a
   // schema, so that a restore has each schema from its own time on.
   const LogMark until = chain.schemas.empty() ? chain.marks.back() : chain.schemas.front().mark;
   auto writes = log_->Read(chain.shipped, kSegmentBytes);
@@ -201,8 +201,8 @@ absl::Status LogShipper::MakeSegment() {
                      .writes = *std::move(writes)};
   const bool is_until = segment.last == until.last;
   segment.schema_is_later = !chain.schemas.empty() && !is_until;
-  // Up to the mark with which it ends, or else with the first one behind the last write, by which it is known
-  // when the writes before it were written.
+  // The segment gets the marks up to the one with which it ends, or else up to the first one after its last
+  // write, which tells by when its writes were written.
   auto end = std::find_if(chain.marks.begin(), chain.marks.end(), [&](const LogMark& mark) {
     return mark.last > segment.last || (is_until && mark.at_ms > until.at_ms);
   });
@@ -233,7 +233,7 @@ absl::Status LogShipper::PutSegment() {
     if (*there == bytes) put = absl::OkStatus();
   }
   if (!put.ok()) return put;
-  // The next segment begins with the last mark that is not behind the end of this one.
+  // The next segment begins with the last mark that is not after the end of this one.
   const LogMark mark = *std::find_if(segment.marks.rbegin(), segment.marks.rend(),
                                      [&](const LogMark& each) { return each.last <= segment.last; });
   std::erase_if(chain.marks,

@@ -31,8 +31,8 @@ struct ShipperOptions {
 };
 
 /// Sends the log of a store to where its backups are, some seconds behind the writes, in a thread of its own.
-/// What is lost with the store's folder is then what was written in these seconds, and a restore can have the
-/// store as it was at any time. Nothing is sent while nothing is written.
+/// If the store's folder is lost, only the writes of these seconds are lost, and a restore can have the store
+/// as it was at any time. Nothing is sent while nothing is written.
 ///
 /// It begins with a backup, which a chain of segments follows (log_segment.h). If the log does not have the
 /// next write any more, since nothing could be sent for long, or another process sends segments of the same
@@ -53,7 +53,7 @@ class LogShipper {
   LogShipper(const LogShipper&) = delete;
   LogShipper& operator=(const LogShipper&) = delete;
 
-  /// What was done since this was made.
+  /// The counts since this shipper was made, and the state of the log that it has sent.
   struct Figures {
     uint64_t segments = 0;
     uint64_t sent_bytes = 0;
@@ -68,7 +68,7 @@ class LogShipper {
  private:
   using Clock = std::chrono::steady_clock;
 
-  /// A schema that holds from a mark on, behind which it was read.
+  /// A schema that is in force from a mark on; it was read after that mark.
   struct NewSchema {
     LogMark mark;
     LogSchema schema;

@@ -24,7 +24,8 @@ struct BackedUpFile {
   bool operator==(const BackedUpFile&) const = default;
 };
 
-/// What a backup of one dataset in units has beside its files, each of which holds units (units_file.h).
+/// The part of a manifest that only a backup of one dataset has. The files of such a backup hold units
+/// (units_file.h).
 struct DatasetPart {
   DatasetSpec spec;              ///< The dataset as it was: its name, backend and settings.
   uint64_t as_of_ms = 0;         ///< Cells that had expired by then are not in the backup.
@@ -44,8 +45,9 @@ struct ShardSpan {
   bool operator==(const ShardSpan&) const = default;
 };
 
-/// What a backup of a MySQL server of a fleet has beside its files, which are pieces of a stream of
-/// mariadb-backup (fleet_backup/host_create.h), and what processes shared in ZooKeeper.
+/// The part of a manifest that only a backup of a MySQL server of a fleet has. The files of such a backup are
+/// pieces of a stream of mariadb-backup (fleet_backup/host_create.h), and a copy of what processes shared in
+/// ZooKeeper.
 struct ServerPart {
   std::string host;     ///< The server, as the shard maps name it.
   std::string master;   ///< The master of its pair at that time.
@@ -58,8 +60,8 @@ struct ServerPart {
   bool operator==(const ServerPart&) const = default;
 };
 
-/// What a backup consists of: the files of an embedded store's folder or, if `dataset` is there, the units of
-/// one dataset, or, if `server` is there, a MySQL server.
+/// Describes a backup and lists its files: those of an embedded store's folder or, if `dataset` is there, the
+/// units of one dataset, or, if `server` is there, the pieces of a MySQL server.
 struct Manifest {
   std::string id;
   uint64_t began_ms = 0;     ///< Every write that was acknowledged before this time is in the backup.

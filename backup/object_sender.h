@@ -24,7 +24,7 @@ class ObjectSender {
   /// Returns the file at `path` with the object that has its bytes.
   absl::StatusOr<BackedUpFile> Keep(std::string path, const std::string& bytes);
 
-  // What was put, since it was not there.
+  // The objects, and their bytes, that it has put because the store of backups lacked them.
   uint64_t sent_objects() const { return sent_objects_; }
   uint64_t sent_bytes() const { return sent_bytes_; }
 

@@ -10,7 +10,7 @@
 
 namespace kvstore::backup {
 
-/// What a prune has done.
+/// The result of a prune.
 struct Pruned {
   std::vector<std::string> removed;  ///< The backups that it has removed: they are listed no more.
   uint64_t deleted_objects = 0;      ///< With the segments of logs that no backup is followed by.

@@ -59,7 +59,7 @@ absl::Status BeginRestoreFolder(const fs::path& folder, uint64_t bytes, const st
     return absl::ResourceExhaustedError(fmt::format(
         "{}: the backup has {} bytes, and {} are free on this disk", folder.string(), bytes, available));
   }
-  // Of two restores into one folder, one creates this file.
+  // If two restores begin in one folder, only one of them can create this file.
   const fs::path unfinished = folder / kUnfinished;
   const auto file = OpenForWriting(unfinished, O_EXCL);
   if (!file.ok()) return file.status();

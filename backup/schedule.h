@@ -49,7 +49,7 @@ class Schedule {
   Schedule(const Schedule&) = delete;
   Schedule& operator=(const Schedule&) = delete;
 
-  /// What was done since this was made.
+  /// The counts since this schedule was made, and the results of its last attempts.
   struct Figures {
     uint64_t backups = 0;
     uint64_t failures = 0;
@@ -60,7 +60,7 @@ class Schedule {
     absl::Status last_prune_error;  ///< Of the last prune; OK if it succeeded.
   };
   Figures figures() const;
-  /// What MakeNow does while a backup is being made.
+  /// Tells MakeNow what to do while another backup is being made.
   enum class WhenBusy : uint8_t {
     kWait,    ///< Waits for its end, which may take hours.
     kRefuse,  ///< Returns FAILED_PRECONDITION at once.

@@ -39,7 +39,7 @@ class Pieces {
     if (!bytes) return std::nullopt;
     return ReadBigEndian<T>(*bytes);
   }
-  /// A text behind its size.
+  /// Reads a size, and a text of that size after it.
   std::optional<std::string_view> Sized() {
     const auto size = Number<uint32_t>();
     return size ? Bytes(*size) : std::nullopt;

@@ -24,7 +24,7 @@ inline constexpr size_t kFrameBytes = size_t{1} << 20;
 /// The most bytes of units in a frame: RESOURCE_EXHAUSTED for a unit that has more.
 inline constexpr size_t kMaxFrameBytes = size_t{1} << 30;
 
-/// A file ends behind the unit with which it has so many bytes of units.
+/// A file ends after the unit with which it has so many bytes of units.
 inline constexpr size_t kMostFileBytes = size_t{32} << 20;
 /// No file has more bytes, even if its last unit is as large as a frame can be and nothing can be compressed:
 /// what frames and zstd add to the units is less than kMostFileBytes.
@@ -33,7 +33,7 @@ inline constexpr uint64_t kMaxUnitsFileBytes = uint64_t{kMaxFrameBytes} + 2 * kM
 /// Makes such a file. Externally synchronised.
 class UnitsWriter {
  public:
-  /// Adds a unit, whose key is behind those of all before. RESOURCE_EXHAUSTED if it is too large.
+  /// Adds a unit, whose key is after those of all before. RESOURCE_EXHAUSTED if it is too large.
   absl::Status Add(const Unit& unit);
   /// How many bytes of units were added since the last Take.
   size_t bytes() const { return bytes_; }

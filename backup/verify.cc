@@ -98,7 +98,7 @@ class Verification {
   }
 
  private:
-  /// Of a server of a fleet: reads what processes shared in ZooKeeper.
+  /// Checks that the backup of a fleet's server has the shared ZooKeeper nodes, and lists their datasets.
   absl::Status CheckSharedNodes() {
     const BackedUpFile* const file = manifest_.Find(kSharedNodesFile);
     if (file == nullptr) {

@@ -18,7 +18,7 @@ enum class VerifyDepth : uint8_t {
   kBytes = 3,    ///< As before, and every object is read and compared with its checksum.
 };
 
-/// What a verification has found.
+/// The result of a verification.
 struct Verified {
   uint64_t objects = 0;               ///< That were looked at.
   uint64_t read_bytes = 0;            ///< That were read and compared.

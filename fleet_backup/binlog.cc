@@ -28,7 +28,7 @@ constexpr size_t kTypeAt = 4;
 constexpr size_t kServerAt = 5;
 constexpr size_t kSizeAt = 9;
 constexpr size_t kFlagsAt = 17;
-// That of a transaction goes on with its sequence and its domain.
+// The header of an event that begins a transaction goes on with its sequence and its domain.
 constexpr size_t kSequenceAt = kHeaderBytes;
 constexpr size_t kDomainAt = kSequenceAt + 8;
 constexpr size_t kGtidBytes = kDomainAt + 4;

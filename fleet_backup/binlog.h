@@ -13,7 +13,7 @@
 /// events that are a transaction each. Servers execute them again; here they are only told apart.
 namespace kvstore::fleet_backup {
 
-/// What a file of a binary log begins with.
+/// The bytes with which a file of a binary log begins.
 inline constexpr std::string_view kBinlogMagic =
     "\xFE"
     "bin";
@@ -29,7 +29,7 @@ struct BinlogEvent {
 /// Returns the event at the beginning of some bytes; nullopt if they do not begin with a whole one.
 std::optional<BinlogEvent> FirstEvent(std::string_view bytes);
 
-/// Whether the event says how those behind it are to be read.
+/// Whether the event says how those after it are to be read.
 bool IsFormat(const BinlogEvent& event);
 /// The transaction that begins with this event; nullopt if none does.
 std::optional<shardops::Gtid> GtidOf(const BinlogEvent& event);
@@ -43,7 +43,7 @@ struct BinlogGroup {
   std::string_view bytes;  ///< Its events.
 };
 
-/// Reads a part of a log: events of format, each of which holds for the groups behind it, and groups. Calls
+/// Reads a part of a log: events of format, each of which holds for the groups after it, and groups. Calls
 /// `format` and `group` for them in order; the first error of one of them is returned. DATA_LOSS if it is
 /// anything else.
 absl::Status ReadGroups(std::string_view log,

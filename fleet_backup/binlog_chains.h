@@ -16,19 +16,19 @@ struct BinlogChain {
   std::vector<std::string> segments;  ///< The names of the blobs, in order of their numbers.
 };
 
-/// Lists the chain of a backup. It has no segments if nothing was sent behind the backup.
+/// Lists the segments that continue a backup; none if nothing was sent after it. Errors as of BlobStore.
 absl::StatusOr<BinlogChain> ListChain(BlobStore& blobs, const std::string& backup);
-/// Lists the chains that have what is behind a backup: the last one that began by that backup, and all later
-/// ones, in order.
+/// Lists, in order, the chains from which the time after a backup can be replayed: the newest chain that
+/// began no later than the backup, and all later ones.
 absl::StatusOr<std::vector<BinlogChain>> ListChainsBehind(BlobStore& blobs, const std::string& backup);
 
 /// Reads a chain from its beginning, and calls `take` for each segment until it returns false. DATA_LOSS if a
-/// segment is missing, damaged, or not the one behind the segment before; errors of `take` are returned.
+/// segment is missing, damaged, or not the one after the segment before; errors of `take` are returned.
 absl::Status ReadChain(BlobStore& blobs, const BinlogChain& chain,
                        const std::function<absl::StatusOr<bool>(const BinlogSegment& segment)>& take);
 
-/// Returns what processes shared in ZooKeeper behind a segment, encoded; empty if its chain does not have it
-/// yet. Errors as of FetchBinlogSegment.
+/// Returns the shared ZooKeeper nodes (catalog/shared_nodes.h) as they were at the end of a segment, encoded;
+/// empty if the chain has no copy yet. Returns the errors of FetchBinlogSegment.
 absl::StatusOr<std::string> NodesBehind(BlobStore& blobs, const BinlogSegment& segment);
 
 }  // namespace kvstore::fleet_backup

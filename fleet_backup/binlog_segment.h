@@ -24,16 +24,16 @@ struct BinlogSegment {
   std::string chain;
   uint64_t number = 0;    ///< In the chain, from 1 on.
   std::string previous;   ///< The SHA-256 of the bytes of the segment before; empty for the first one.
-  std::string after;      ///< The GTID position behind which it begins.
+  std::string after;      ///< The GTID position after which it begins.
   std::string last;       ///< The position that its end has.
   uint64_t first_ms = 0;  ///< The time of its first transaction; without one, when the segment was made.
   uint64_t last_ms = 0;   ///< The latest time of one.
   uint64_t transactions = 0;
-  /// What processes shared in ZooKeeper behind the last transaction (catalog/shared_nodes.h); empty: the same
-  /// as in the segment before.
+  /// The shared ZooKeeper nodes (catalog/shared_nodes.h) as they were after the last transaction; empty: the
+  /// same as in the segment before.
   std::string nodes;
-  /// The number of the segment that has the nodes which are in force behind this one; 0: none has, so they
-  /// are those of the backup.
+  /// The number of the segment that has the nodes which are in force after this one; 0: none has, so they are
+  /// those of the backup.
   uint64_t nodes_in = 0;
   std::string log;  ///< An event of format and transactions (ReadGroups); may be empty.
 

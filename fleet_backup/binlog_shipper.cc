@@ -52,7 +52,7 @@ class SegmentBuilder {
   /// Adds the transaction whose events were taken last: its end is known by what follows.
   void EndTransaction() {
     if (!current_) return;
-    // Of another format, as after an upgrade of the server, or the first one.
+    // The format stands before the first transaction, and again where an upgrade of the server changes it.
     if (std::exchange(written_format_, format_) != format_ || segment_.log.empty()) segment_.log += format_;
     segment_.log += transaction_;
     const uint64_t at_ms = uint64_t{seconds_} * 1000;
@@ -106,7 +106,7 @@ class SegmentBuilder {
 absl::Status BinlogShipper::FindChain() {
   const auto list = backup::ListBackups(blobs_);
   if (!list.ok()) return list.status();
-  // One that cannot be read keeps nobody from sending: the log goes on behind an older one.
+  // A backup that cannot be read keeps nobody from sending: the log then continues an older one.
   for (auto id = list->live.rbegin(); id != list->live.rend(); ++id) {
     const auto manifest = backup::ReadManifest(blobs_, *id);
     if (absl::IsUnavailable(manifest.status())) return manifest.status();

@@ -15,9 +15,9 @@
 
 namespace kvstore::fleet_backup {
 
-/// Sends the binary log of a pair, read from one of its hosts by GTID, behind the newest backup of the pair.
-/// What was sent is found in the store, so that any process, on either host, goes on where another one ended.
-/// Externally synchronised.
+/// Sends the binary log of a pair, read from one of its hosts by GTID, as the continuation of the pair's
+/// newest backup. The shipper finds in the store how far the log was sent, so any process, on either host,
+/// goes on where another one ended. Externally synchronised.
 class BinlogShipper {
  public:
   struct Options {
@@ -25,7 +25,7 @@ class BinlogShipper {
     /// Returns what processes share in ZooKeeper now, encoded (SharedNodesReader).
     std::function<absl::StatusOr<std::string>()> nodes;
   };
-  /// What was done since this was made.
+  /// The counts since this shipper was made.
   struct Figures {
     uint64_t segments = 0;
     uint64_t transactions = 0;
@@ -44,7 +44,7 @@ class BinlogShipper {
   /// UNAVAILABLE   the host does not answer, or lacks what was sent already: it is behind, or the other host
   ///               of the pair sends.
   absl::Status Ship(const Host& host);
-  /// Looks for the newest backup, and for what was sent behind it, at the next call of Ship.
+  /// Looks for the newest backup, and for what was sent after it, at the next call of Ship.
   void Forget() { chain_.reset(); }
 
   const Figures& figures() const { return figures_; }

@@ -18,8 +18,8 @@ absl::StatusOr<std::unique_ptr<BinlogStream>> BinlogStream::Open(const Host& hos
                                                                  const mysql::MySqlOptions& login,
                                                                  const std::string& after) {
   auto connection = std::make_unique<LogConnection>();
-  // In the strict mode, a server whose log begins behind the position, because it was made from a copy, would
-  // refuse even the very next transaction; who reads compares the sequences instead.
+  // In the strict mode, a server whose log begins after the position, because it was made from a copy, would
+  // refuse even the very next transaction; the reader compares the sequences instead.
   const std::vector<std::string> statements = {"SET @slave_connect_state = " + shardops::Quoted(after),
                                                "SET @slave_gtid_strict_mode = 0",
                                                "SET @slave_gtid_ignore_duplicates = 0"};

@@ -15,7 +15,7 @@ namespace kvstore::fleet_backup {
 /// count it as one: no commit waits for it. Externally synchronised.
 class BinlogStream {
  public:
-  /// Asks the server for what is behind a position.
+  /// Asks the server for what is after a position.
   ///
   /// login  of a user with the right REPLICATION SLAVE.
   /// after  "1-1-17,2-3-4"
@@ -29,7 +29,7 @@ class BinlogStream {
 
   /// Returns the bytes of the next event (FirstEvent, binlog.h), valid until the next call; empty at the end
   /// of the log as it is then. OUT_OF_RANGE, with the server's words, if the server knows that it does not
-  /// have what is behind the position. It may not know: a server whose logs begin later, since it was made
+  /// have what is after the position. It may not know: a server whose logs begin later, since it was made
   /// from a copy, gives what it has, so the caller must compare the first transaction with the position.
   absl::StatusOr<std::string_view> Next();
 

@@ -24,20 +24,21 @@ struct BackedUpPair {
 absl::StatusOr<BackedUpPair> FindPair(shardops::FleetOperator& fleet, const Host& host);
 
 struct HostCreateOptions {
-  /// So many bytes of the server's stream are read in a second at most; 0: no limit.
+  /// The most bytes a second that are read from the server's stream; 0: no limit.
   uint64_t bytes_per_s = 0;
-  /// Told the bytes of the stream that were read, and an estimate of all. May be null.
+  /// Called with the bytes of the stream that were read so far, and an estimate of the total. May be null.
   Progress progress;
 };
 
 /// Makes a backup of a pair from its slave: runs mariadb-backup on this machine, which must be the slave's,
-/// cuts its stream into pieces, sends those that the destination lacks, and puts the manifest last. What else
-/// CreateBackup (backup/create.h) says holds for it, too. Neither server waits for it.
+/// cuts its stream into pieces, sends those that the destination lacks, and puts the manifest last. It keeps
+/// the promises of CreateBackup (backup/create.h). Neither server is paused.
 ///
 /// blobs  the store of the pair's backups (OpenPairBackups).
 ///
-/// FAILED_PRECONDITION  this is not the slave's machine, the slave writes no binary log, or is only half
-///                      copied, or the destination has backups of another pair with the same GTID domain.
+/// FAILED_PRECONDITION  this is not the slave's machine; the slave does not log what it replicates, or is
+///                      itself an incomplete copy; or the destination has backups of another pair with the
+///                      same GTID domain.
 /// PERMISSION_DENIED    this user cannot read the server's files.
 /// UNAVAILABLE          the slave does not answer, or does not replicate.
 /// ABORTED              an operator has changed the slave meanwhile.

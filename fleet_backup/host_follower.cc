@@ -103,7 +103,7 @@ void HostFollower::Run() {
 absl::Status HostFollower::Round() {
   absl::Status role;
   if (!pair_ || Clock::now() - role_known_at_ > kRoleInterval) role = UpdateRole();
-  // What is known of the pair holds while ZooKeeper does not answer.
+  // The pair that was found last stays in use while ZooKeeper does not answer.
   absl::Status status = shipper_ != nullptr ? Ship() : absl::OkStatus();
   if (status.ok()) status = role;
   const MutexLock lock(mutex_);
@@ -201,7 +201,7 @@ absl::Status HostFollower::Ship() {
     return schedule_->MakeNow(*blobs_, nullptr, backup::Schedule::WhenBusy::kWait).status();
   }
   if (!shipped.ok()) return shipped;
-  // What the slave has was sent. What it does not get from its master is not.
+  // All that the slave has was sent. It may still lack what its master has, if it does not replicate.
   const auto slave = shardops::HostAdmin::Open(host_, fleet_.access);
   if (!slave.ok()) return slave.status();
   const auto state = (*slave)->Read();

@@ -52,7 +52,7 @@ class HostFollower {
   HostFollower(const HostFollower&) = delete;
   HostFollower& operator=(const HostFollower&) = delete;
 
-  /// What was done since this was made.
+  /// The counts since this follower was made, and its state when it last looked.
   struct Figures {
     BinlogShipper::Figures log;
     uint64_t backups = 0;
@@ -86,7 +86,7 @@ class HostFollower {
   const BlobOpener open_;
   const FollowOptions options_;
   const uint64_t started_ms_;
-  // Of the thread alone, but for schedule_, which it changes with mutex_ held.
+  // These members are used by the thread alone, but for schedule_, which it changes with mutex_ held.
   SharedNodesReader nodes_;
   std::optional<BackedUpPair> pair_;
   Clock::time_point role_known_at_{};

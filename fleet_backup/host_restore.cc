@@ -151,7 +151,7 @@ class HostRestore {
   absl::Status Play(ScratchServer& server) {
     const auto position = server.Ask("SELECT @@GLOBAL.gtid_slave_pos");
     if (!position.ok()) return position.status();
-    // Of the two, that of the manifest has what the host has written as a master, and the other one what was
+    // The position of the manifest has what the host has written as a master; that of the server has what was
     // committed in the moment in which the backup was made.
     const std::string has = shardops::LatestOfEachDomain(position->front(), manifest_.server->gtid);
     restored_.gtid = shardops::LatestOfEachDomain(has, restored_.log.last);

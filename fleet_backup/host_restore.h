@@ -30,7 +30,7 @@ struct HostRestoreOptions {
   std::function<bool(std::string_view step, uint64_t done, uint64_t total)> progress;
 };
 
-/// What was restored.
+/// The state of a server that was restored.
 struct RestoredHost {
   SpooledLog log;     ///< What was played.
   std::string gtid;   ///< The GTID position that the server has.

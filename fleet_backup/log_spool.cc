@@ -28,7 +28,7 @@ std::string TimeText(uint64_t at_ms) {
   return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(static_cast<std::time_t>(at_ms / 1000)));
 }
 
-/// Writes transactions to files, one behind another.
+/// Writes transactions to files, one after another.
 class SpoolWriter {
  public:
   SpoolWriter(fs::path folder, SpooledLog& log) : folder_(std::move(folder)), log_(log) {}
@@ -94,7 +94,7 @@ class Spool {
   absl::Status CheckNoGap(const BinlogSegment& first) const {
     const std::string position = position_.ToString();
     if (shardops::CountMissing(first.after, position) == 0) return absl::OkStatus();
-    // What was not sent may have been committed within the last second of what was.
+    // A transaction that was not sent may have been committed in the same second as the last one that was.
     const std::string latest =
         log_.transactions == 0 ? std::string("before the gap there is the backup itself, without --at")
                                : fmt::format("the latest time before it is --at {}", TimeText(log_.as_of_ms));
@@ -172,7 +172,7 @@ absl::Status TrimLog(const SpooledLog& log, const std::string& position) {
           return absl::OkStatus();
         });
     if (!read.ok()) return read;
-    // The server has a part of the log from its beginning on, and nothing behind that.
+    // The server has a part of the log from its beginning on, and nothing after that.
     if (!is_trimmed) return absl::OkStatus();
     if (auto status = ReplaceFile(file, kept); !status.ok()) return status;
   }

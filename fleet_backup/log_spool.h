@@ -9,15 +9,15 @@
 #include "backup/manifest.h"
 #include "blobstore/blob_store.h"
 
-/// The binary log behind a backup of a server, fetched to be played.
+/// The binary log after a backup of a server, fetched to be played.
 namespace kvstore::fleet_backup {
 
-/// What was fetched.
+/// The transactions that SpoolLog has fetched.
 struct SpooledLog {
   std::vector<std::filesystem::path> files;  ///< In order, as mariadb-binlog reads them.
   std::string last;  ///< The GTID position that a server has which has the backup and played them.
-  /// What the server then is: as it was at this time (ms since 1970), if the log goes on there; else with all
-  /// that was sent, of which this is the time of the last transaction, or of the backup.
+  /// The time (ms since 1970) as of which the server is when it has played them: the time that was asked for,
+  /// if the log that was sent goes on there; else that of the last transaction, or of the backup.
   uint64_t as_of_ms = 0;
   uint64_t transactions = 0;
   uint64_t bytes = 0;
@@ -25,7 +25,7 @@ struct SpooledLog {
   std::string nodes;   ///< What processes shared in ZooKeeper then; empty: what the backup has.
 };
 
-/// Writes the transactions behind a backup whose commits began before a time to files. After an error, some
+/// Writes the transactions after a backup whose commits began before a time to files. After an error, some
 /// files may be there.
 ///
 /// at_ms   in whole seconds, as binary logs have times; the rest is cut off.

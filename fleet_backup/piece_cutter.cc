@@ -32,7 +32,7 @@ PieceCutter::PieceCutter(std::function<absl::Status(std::string piece)> take) : 
 
 absl::Status PieceCutter::Add(std::string_view bytes) {
   while (!bytes.empty()) {
-    // What is so far before the least size that the hash forgets it again is not hashed.
+    // The first bytes of a piece are not hashed: the hash forgets them before the piece has its least size.
     constexpr size_t kFirst = kLeastBytes - kWindowBytes;
     if (piece_.size() < kFirst) {
       const size_t skipped = std::min(bytes.size(), kFirst - piece_.size());

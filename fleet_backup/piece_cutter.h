@@ -27,7 +27,7 @@ class PieceCutter {
   explicit PieceCutter(std::function<absl::Status(std::string piece)> take);
 
   absl::Status Add(std::string_view bytes);
-  /// Cuts what is left behind the last piece, if anything.
+  /// Cuts what is left after the last piece, if anything.
   absl::Status Finish();
 
  private:
