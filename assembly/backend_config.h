@@ -27,7 +27,7 @@ struct PlacedBackend {
 std::vector<PlacedBackend> OutermostBackends(const OpenOptions& options);
 std::vector<PlacedBackend> OutermostBackends(const OpenOptions&& options) = delete;
 
-/// The same and the backends behind them, each behind the one that stands in front of it.
+/// The same and the backends behind them, each after the one that stands in front of it.
 std::vector<PlacedBackend> AllBackends(const OpenOptions& options);
 std::vector<PlacedBackend> AllBackends(const OpenOptions&& options) = delete;
 

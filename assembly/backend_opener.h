@@ -14,13 +14,13 @@
 
 namespace kvstore {
 
-/// What the backends of a store are opened with. What it refers to must outlive the opening, not the
-/// backends.
+/// The parts of a store that its backends are opened with. The objects that it refers to must outlive the
+/// opening, not the backends.
 struct BackendOpenerContext {
   const OpenOptions& options;
   /// Have been checked against the options (BackendTypes::Check).
   const BackendTypes& types;
-  /// What the catalog says.
+  /// The contents of the catalog.
   const CatalogContents& contents;
   /// The directory that the type with BackendType::open_directory has claimed; null if no backend has one.
   EmbeddedDirectory* directory = nullptr;
@@ -30,7 +30,7 @@ struct BackendOpenerContext {
 absl::StatusOr<std::unique_ptr<Backend>> OpenBackend(const PlacedBackend& backend,
                                                      const BackendOpenerContext& context);
 
-/// What a type of backend opens one with (BackendType::open).
+/// The input of a type's function that opens a backend (BackendType::open).
 class BackendOpener {
  public:
   BackendOpener(PlacedBackend backend, const BackendOpenerContext& context)

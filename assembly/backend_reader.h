@@ -13,7 +13,7 @@
 
 namespace kvstore {
 
-/// What the backends of a configuration file are read with: what the file says outside of them.
+/// The parts of a configuration file outside of its backends that are needed to read these.
 struct BackendReaderContext {
   /// The types that may be named.
   const BackendTypes& types;
@@ -27,8 +27,8 @@ struct BackendReaderContext {
   std::set<std::string> seen = {};
 };
 
-/// What a type of backend reads its fields from (BackendType::read). A field that nobody reads is refused
-/// afterwards, by name.
+/// The input of a type's function that reads the fields of a backend (BackendType::read). A field that nobody
+/// reads is refused afterwards, by name.
 class BackendReader {
  public:
   /// Reads one backend: its type from the field "type", and the fields of that type. Nullopt if the type is

@@ -52,20 +52,20 @@ class BackendTypes {
  public:
   BackendTypes(std::initializer_list<BackendType> types) : types_(types) {}
 
-  /// Adds a type, whose name must be new.
+  /// Adds a type, whose name must be new (not checked).
   void Add(BackendType type) { types_.push_back(std::move(type)); }
 
   /// Null if there is none of this name.
   const BackendType* Find(std::string_view name) const;
 
-  /// OK if the types of all backends are known and available, no backend is one too many of its type, and the
-  /// names are unique and not empty. Else INVALID_ARGUMENT with the backend's path, or what the type says of
-  /// its availability.
+  /// Returns OK if the types of all backends are known and available, no `only_one` type is used twice, and
+  /// the names are unique and not empty. Else INVALID_ARGUMENT with the backend's path, or what the type says
+  /// of its availability.
   absl::Status Check(const OpenOptions& options) const;
 
-  /// What is wrong with a field "type" that names none of these types.
+  /// Returns the error message of a field "type" that names none of these types.
   std::string UnknownTypeMessage(std::string_view name) const;
-  /// What is wrong with a field "type" that names an `only_one` type for the second time.
+  /// Returns the error message of a field "type" that names an `only_one` type for the second time.
   static std::string SecondOfTypeMessage(std::string_view name);
 
  private:

@@ -13,7 +13,7 @@
 
 namespace kvstore {
 
-/// What a configuration file says, in parts that know nothing of each other.
+/// The contents of a configuration file, in parts that know nothing of each other.
 struct Config {
   OpenOptions store;     ///< What the store consists of: directory, backends, where the catalog is.
   ServerOptions server;  ///< How `kv serve` serves it: addresses, TLS, tokens, limits.

@@ -9,19 +9,19 @@
 #include "absl/status/statusor.h"
 #include "kvstore_api/open.h"
 
-/// What the operators of a fleet of MySQL servers need of a store's configuration, without opening the store,
-/// which another process may have open.
+/// Gives the operators of a fleet of MySQL servers what they need of a store's configuration, without opening
+/// the store, which another process may have open.
 namespace kvstore {
 
 /// A function that reads the catalog anew at each call and returns its active datasets that are on the MySQL
 /// servers. One thread at a time may call it.
 std::function<absl::StatusOr<std::vector<DatasetSpec>>()> MySqlDatasetsReader(const OpenOptions& options);
 
-/// What kv shards init has not made: the reason, and the number of shards or tables.
+/// The numbers of shards and tables that kv shards init has not made, by the reason.
 using LeftAlone = std::map<std::string, uint64_t>;
 
 /// Makes the databases of all open shards, and the tables of all datasets of the catalog that are on them.
-/// What exists is kept as it is; what is migrating or moving is left alone.
+/// Those that exist are kept as they are; those that are migrating or moving are left alone.
 ///
 /// Where the maps are in ZooKeeper, this waits for up to a minute for operations that exclude it: shards that
 /// are being opened, datasets that are being dropped.

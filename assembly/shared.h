@@ -13,8 +13,8 @@
 #include "kvstore_api/open.h"
 #include "shardmap/map_source.h"
 
-/// What processes share in ZooKeeper. The functions that return a StatusOr return FAILED_PRECONDITION if this
-/// build was made without ZooKeeper (KV_WITH_ZOOKEEPER).
+/// Opens what processes share in ZooKeeper. The functions that return a StatusOr return FAILED_PRECONDITION
+/// if this build was made without ZooKeeper (KV_WITH_ZOOKEEPER).
 namespace kvstore {
 
 /// A catalog that is shared with other processes.

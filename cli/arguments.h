@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-/// What the arguments and options of many commands have in common: their descriptions, and the checks of
+/// The common parts of the arguments and options of many commands: their descriptions, and the checks of
 /// texts. amounts.h has those of numbers.
 namespace kvstore::cli {
 

@@ -50,7 +50,7 @@ std::unique_ptr<Router> OpenStore(const OpenOptions& options) {
   return OrFail(std::move(router));
 }
 
-/// What kv backup create was told.
+/// The arguments of kv backup create.
 struct CreateOptions {
   std::string to;
   std::string dataset;

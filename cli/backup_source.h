@@ -8,7 +8,7 @@
 #include "blobstore/blob_store.h"
 #include "cli/command.h"
 
-/// What the commands that read backups share.
+/// The options that the commands which read backups share.
 namespace kvstore::cli {
 
 /// The help of the options that say where the backups are.
@@ -38,7 +38,7 @@ struct BackupSource : BackupSet {
   backup::Manifest Read(BlobStore& blobs);
 };
 
-/// What --json tells of a backup.
+/// Returns a backup in the form of --json.
 Json ManifestToJson(const backup::Manifest& manifest);
 
 /// Throws Failure that names the backup, unless `status` is OK.

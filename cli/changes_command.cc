@@ -23,7 +23,7 @@
 namespace kvstore::cli {
 namespace {
 
-/// Of a column with more, the newest cells are printed.
+/// If a column has more bytes, only its newest cells are printed.
 constexpr size_t kMaxColumnBytes = size_t{1} << 20;
 
 /// The token of the lines of a snapshot, and a place to begin: with the snapshot.
@@ -166,7 +166,7 @@ struct Arguments {
   uint64_t limit = std::numeric_limits<uint64_t>::max();
 };
 
-/// Prints what is written behind the token until the command is to end.
+/// Prints what is written after the token, until the command is to end.
 void Follow(KVStore& store, const std::string& from, Follower& follower, const std::atomic<bool>& stopped) {
   const CallScope scope({.deadline = std::nullopt, .cancelled = &stopped});
   const auto stream = store.WatchChanges(follower.dataset(), from);
@@ -204,7 +204,7 @@ std::string PlaceOf(KVStore& store, const Arguments& args) {
 void Run(KVStore& store, const Arguments& args, Follower& follower, const std::atomic<bool>& stopped) {
   std::string from = args.consumer.empty() || args.snapshot ? args.from : PlaceOf(store, args);
   if (args.snapshot || from == kFromSnapshot) {
-    // The token of a page has its changes behind it; of them the snapshot has all that were acknowledged.
+    // The token comes after the changes of its page, of which the snapshot has all that were acknowledged.
     from = OrFail(store.ReadChanges(args.dataset, kChangesFromNow, {.limit = 1})).token;
     follower.PrintSnapshot(stopped);
     if (stopped) return;

@@ -5,9 +5,9 @@
 
 namespace kvstore::cli {
 
-/// What a completion script has to know about the commands of a program.
+/// The paths of a program's commands and the words after each, for a completion script.
 struct CompletionWords {
-  /// Every path of commands, each with a space before it and a semicolon behind it:
+  /// Every path of commands, each with a space before it and a semicolon after it:
   /// " kv get; kv dataset; kv dataset create;".
   std::string paths;
   /// A branch of a `case` of the shell for each path, which sets the words that may follow that path.
@@ -19,7 +19,7 @@ struct CompletionWords {
 CompletionWords ListCompletionWords(const CLI::App& app, const std::string& path);
 
 /// The hidden command with which `kv completion` asks kv-bench for its words: it prints the paths as the
-/// first line, and the cases behind it.
+/// first line, and the cases after it.
 inline constexpr char kCompletionWords[] = "completion-words";
 void AddCompletionWordsCommand(CLI::App& app, const std::string& path);
 

@@ -33,7 +33,7 @@ std::string ShardsText(const backup::ServerPart& server) {
   return text;
 }
 
-/// Returns the time of the last transaction of the log behind a backup, in ms since 1970; 0 if none was sent.
+/// Returns the time of the last transaction of the log after a backup, in ms since 1970; 0 if none was sent.
 uint64_t LogUntil(const PairBackup& pair) {
   const auto chain = OrFail(fleet_backup::ListChain(*pair.blobs, pair.manifest.id));
   if (chain.segments.empty()) return 0;

@@ -305,7 +305,7 @@ void CheckKeys(const Arguments& args, const DatasetSpec& spec) {
 }
 
 void RunImport(Arguments& args, const Globals& globals) {
-  // Of Parquet no place is remembered: an import that was interrupted begins again, and writes the same.
+  // For Parquet no place is remembered: an import that was interrupted begins again, and writes the same.
   if (args.file != "-" && !args.IsParquet()) {
     args.progress_file = args.file + ".progress";
     if (args.reject_file.empty()) args.reject_file = args.file + ".rejects";

@@ -10,7 +10,7 @@
 /// How `kv import` loads the lines of its file.
 namespace kvstore::cli {
 
-/// What was done with a line; with LoadMode::write unset, what would have been done.
+/// The result of loading a line; with LoadMode::write unset, the result that loading it would have had.
 enum class Outcome : uint8_t {
   kRejected,  ///< Line::problem says why.
   kLoaded,    ///< Written without a comparison.

@@ -18,7 +18,7 @@ class LineSource {
   /// Sets `line` to the next line, without a newline. False at the end.
   [[nodiscard]] virtual absl::StatusOr<bool> Next(std::string& line) = 0;
 
-  /// What the lines so far have, each with its name in the plural: {{"rows", 2}, {"cells", 3}}.
+  /// Returns what the lines so far have, each with its name in the plural: {{"rows", 2}, {"cells", 3}}.
   [[nodiscard]] virtual std::vector<std::pair<std::string, uint64_t>> Counts() const = 0;
 };
 

@@ -186,7 +186,7 @@ void RunCommand(const std::string& command, const Arguments& args, const Globals
   }
 }
 
-/// Lists all migrations. Throws Failure behind the list if a record in it cannot be read.
+/// Lists all migrations. Throws Failure after the list if a record in it cannot be read.
 void List(const Globals& globals) {
   MigrationService service(globals);
   const Json list = OrFail(service.Execute({{"command", "list"}}));
@@ -219,7 +219,7 @@ void List(const Globals& globals) {
 constexpr char kWaitHelp[] =
     "Return when it is done; exit code 1 if it met a problem, or if copying was paused before it was done";
 
-/// more  the arguments of the example behind the dataset.
+/// more  the arguments of the example after the dataset.
 CLI::App* Add(CLI::App& group, const std::string& command, const std::string& about, Globals& globals,
               const std::shared_ptr<Arguments>& args, const std::string& more = "") {
   CLI::App* const added = group.add_subcommand(command, about);

@@ -6,8 +6,8 @@
 
 #include "json/json.h"
 
-/// What commands of `kv migrate` read from the status of a migration, which is JSON as of
-/// migration::StatusJson, from this process or a server.
+/// Reads the status of a migration for the commands of `kv migrate`. It is JSON as of migration::StatusJson,
+/// from this process or a server.
 namespace kvstore::cli {
 
 /// Returns a command of `kv migrate` as one types it; arguments that only the operator knows are in capitals.

@@ -68,7 +68,7 @@ void PrintTable(const Json& moves) {
   table.Print();
 }
 
-/// Lists all moves. Throws Failure behind the list if a record is damaged.
+/// Lists all moves. Throws Failure after the list if a record is damaged.
 void PrintMoves(const CLI::App& status, const Globals& globals) {
   Json answer = Operate(*OpenFleet(status, globals), {{"command", "moves"}}, globals);
   const Json& damaged = answer.at("damaged");

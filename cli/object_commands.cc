@@ -116,7 +116,7 @@ void AddDeleteObject(CLI::App& group, Globals& globals) {
   });
 }
 
-/// What the scans of objects and of mappings share.
+/// The arguments that the scans of objects and of mappings share.
 struct ScanArguments {
   std::string dataset;
   IdRange range;

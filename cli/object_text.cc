@@ -9,7 +9,7 @@
 namespace kvstore::cli {
 namespace {
 
-/// Returns the place behind the string that begins at `at`.
+/// Returns the place after the string that begins at `at`.
 size_t EndOfString(std::string_view text, size_t at) {
   for (++at; at < text.size() && text[at] != '"'; ++at) {
     if (text[at] == '\\') ++at;

@@ -131,7 +131,7 @@ Findings FindOldBackups(const BackupConfig& to, const shardops::FleetOptions& op
   shardops::FleetSession session(options, /*who=*/"", /*report=*/nullptr);
   const auto maps = shardops::Maps::Load((*session).zookeeper, options.root);
   if (!maps.ok()) return maps.status();
-  // Of which pair these are nobody can say, since their manifests cannot be read.
+  // Nobody can say of which pair these are, since their manifests cannot be read.
   std::string unreadable;
   for (const fleet_backup::UnreadablePair& pair : newest->unreadable) unreadable += "; " + pair.ToString();
   std::vector<Finding> findings;

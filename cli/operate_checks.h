@@ -7,8 +7,9 @@
 
 namespace kvstore::cli {
 
-/// What the leader of `kv operate` looks at besides the fleet's hosts: migrations that need a person or stand
-/// still, backups of pairs that are too old, and, once a day, that what has expired is purged.
+/// Returns the checks that the leader of `kv operate` makes besides those of the fleet's hosts: for
+/// migrations that need a person or stand still, for backups of pairs that are too old, and one that, once a
+/// day, purges what has expired.
 ///
 /// The store is opened when the first of them needs it.
 ///

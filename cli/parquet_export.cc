@@ -93,7 +93,7 @@ class OpenedStore {
   std::unique_ptr<UnitReader> reader_;
 };
 
-/// What is asked for, of a dataset of this shape. Throws Failure.
+/// Returns the request for an export of a dataset of this shape. Throws Failure.
 ExportRequest RequestOf(const ParquetExport& told, const Globals& globals, Shape shape) {
   ExportRequest request{
       .dataset = told.dataset, .shape = shape, .options = {}, .at_ms = told.at_ms, .since = told.since};
@@ -109,7 +109,7 @@ ExportRequest RequestOf(const ParquetExport& told, const Globals& globals, Shape
   return request;
 }
 
-/// The token with which an export of changes can go on behind this one; empty if none can. Throws Failure.
+/// Returns the token from which an export of changes can go on later; empty if none can. Throws Failure.
 std::string TokenBehind(const ParquetExport& told, const DatasetSpec& spec, KVStore& store) {
   if (told.from_backup || spec.keep_changes_ms == 0) return "";
   auto token = exports::TokenOfNow(store, spec.name);
@@ -134,7 +134,7 @@ absl::Status Explained(const absl::Status& status, const std::string& since) {
         since, std::string(status.message())));
   }
   if (!absl::IsOutOfRange(status)) return status;
-  // What a follower is to do is not what is to be done here.
+  // The message ends with what a follower is to do, which is wrong for an export, so that part is cut off.
   std::string why(status.message());
   why.resize(std::min(why.find("; begin again"), why.size()));
   return absl::OutOfRangeError(fmt::format(

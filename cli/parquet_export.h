@@ -9,7 +9,7 @@
 
 namespace kvstore::cli {
 
-/// What kv export --format parquet was told.
+/// The arguments of kv export --format parquet.
 struct ParquetExport {
   std::string dataset;
   std::string to;                    ///< DIR, file:DIR or s3://BUCKET/PREFIX.

@@ -14,7 +14,7 @@ class ProgressBar {
   ~ProgressBar();
 
   /// total  the final value of `done`; 0 if it is not known.
-  /// note   text behind the figures, a rate for example.
+  /// note   text after the figures, a rate for example.
   void Show(uint64_t done, uint64_t total, const std::string& note = "");
 
  private:

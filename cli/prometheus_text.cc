@@ -18,7 +18,7 @@ std::optional<std::string> TakeUntil(std::string_view& text, std::string_view en
   return taken;
 }
 
-/// Reads a label's value, behind its opening quote; \\, \" and \n are escaped in it.
+/// Reads a label's value, after its opening quote; \\, \" and \n are escaped in it.
 std::optional<std::string> TakeQuoted(std::string_view& text) {
   std::string value;
   for (size_t i = 0; i < text.size(); ++i) {

@@ -13,7 +13,7 @@
 #include "cli/command.h"
 #include "router/router.h"
 
-/// What the commands share that restore a whole store.
+/// The parts that the commands which restore a whole store share.
 namespace kvstore::cli {
 
 /// Reads the manifest of the backup to restore: the one that was named, or the newest one; with a time, the
@@ -22,7 +22,7 @@ namespace kvstore::cli {
 /// at_ms  0: no time was given.
 backup::Manifest ChooseBackup(BackupSource& source, BlobStore& blobs, uint64_t at_ms);
 
-/// Restores a backup of a store into a new folder and, unless `at_ms` is 0, replays the log behind it up to
+/// Restores a backup of a store into a new folder and, unless `at_ms` is 0, replays the log after it up to
 /// that time. Shows its progress. Throws Failure.
 backup::Replayed RestoreFolder(const backup::Manifest& manifest, BlobStore& blobs, uint64_t at_ms,
                                const std::filesystem::path& to);

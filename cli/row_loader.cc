@@ -111,7 +111,7 @@ class RowLoader : public LineLoader {
   absl::Status Compare(std::vector<Request>& requests) {
     std::vector<PlannedRead> planned;
     for (Request& request : requests) {
-      // What the store would refuse is not compared: of a cell that is named twice only one would be.
+      // A put that the store would refuse is not compared: of a cell that is named twice only one would be.
       if (const auto valid = ValidatePut(request.row, request.items.cells, {}); !valid.ok()) {
         Reject(request, valid);
         continue;

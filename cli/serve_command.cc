@@ -29,8 +29,8 @@
 namespace kvstore::cli {
 namespace {
 
-/// What ends by itself behind limits.drain_ms, when it is told to: answers that are on their way, the steps
-/// that migrations are at.
+/// The time after limits.drain_ms for work that ends by itself when it is told to: answers that are on their
+/// way, the steps that migrations are at.
 constexpr std::chrono::milliseconds kToEnd{3'000};
 /// How much longer the store may take to close.
 constexpr std::chrono::milliseconds kToClose{3'000};

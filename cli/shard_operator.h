@@ -11,7 +11,7 @@
 /// a command out, its answer, its messages and its errors are the same.
 namespace kvstore::cli {
 
-/// What a configuration says of its fleet.
+/// Returns the fleet that a configuration describes.
 shardops::FleetOptions FleetOptionsOf(const OpenOptions& store);
 
 /// The fleet of the configuration, which names an operator's login, with the lines of its operations printed
@@ -19,8 +19,8 @@ shardops::FleetOptions FleetOptionsOf(const OpenOptions& store);
 /// Failure.
 std::unique_ptr<shardops::FleetSession> OpenConfiguredFleet(const Globals& globals);
 
-/// What carries out commands on the hosts: the server that was named, or this process by the configuration.
-/// Throws as WrongUsage if there is neither; Failure.
+/// Opens the server that was named, or the fleet of the configuration in this process, to carry out commands
+/// on the hosts. Throws as WrongUsage if there is neither; Failure.
 std::unique_ptr<ShardOperations> OpenFleet(const CLI::App& command, const Globals& globals);
 /// The same for commands that need the store's ZooKeeper, or its MySQL servers, but no operator's login.
 std::unique_ptr<ShardOperations> OpenStoreOperations(const CLI::App& command, const Globals& globals);

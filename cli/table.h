@@ -8,8 +8,8 @@
 namespace kvstore::cli {
 
 /// Rows of text in aligned columns under a heading, for people. A long table is written to standard output in
-/// parts while rows are added, so that it takes little memory however long it is; a part's columns are as
-/// wide as its widest cells and those before.
+/// parts while rows are added, so that memory stays bounded. Columns can get wider from one part to the next,
+/// never narrower. Not thread-safe.
 class Table {
  public:
   explicit Table(std::vector<std::string> heading);

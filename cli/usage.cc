@@ -139,8 +139,8 @@ std::string Missing(const CLI::App& app, const std::string& error) {
 }
 
 /// Returns the option of a command, or of those above it, that a message of CLI11 names; null if it names
-/// none. Some messages begin with the name, in others it stands behind words, which differ between the
-/// releases of CLI11.
+/// none. Some messages begin with the name, in others it comes after words, which differ between the releases
+/// of CLI11.
 const CLI::Option* OptionIn(const CLI::App& app, const std::string& message) {
   for (const auto word : absl::StrSplit(message, absl::ByAnyChar(" :="))) {
     for (const CLI::App* at = &app; at != nullptr; at = at->get_parent()) {

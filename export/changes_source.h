@@ -11,11 +11,11 @@
 
 namespace kvstore::exports {
 
-/// What an export of changes may have at most: of each unit that has changed, 16 bytes are kept in memory.
+/// The most units that may have changed for an export of changes: 16 bytes of memory are kept for each.
 inline constexpr size_t kMaxChangedUnits = 7'000'000;
 
-/// Returns the token with which an export of changes will go on behind what is exported from now on. Errors
-/// as of KVStore::ReadChanges: FAILED_PRECONDITION if the dataset keeps no changes.
+/// Returns the token with which an export of changes will go on after what is exported from now on. Errors as
+/// of KVStore::ReadChanges: FAILED_PRECONDITION if the dataset keeps no changes.
 absl::StatusOr<std::string> TokenOfNow(KVStore& store, const std::string& dataset);
 
 /// Reads the units that were written to since a token, each once, as it is when it is read. A unit without
@@ -27,7 +27,7 @@ absl::StatusOr<std::string> TokenOfNow(KVStore& store, const std::string& datase
 /// since  the token of the export before.
 /// most   RESOURCE_EXHAUSTED if more units have changed.
 ///
-/// Errors of the scan are those of KVStore::ReadChanges: OUT_OF_RANGE if the changes behind `since` are not
+/// Errors of the scan are those of KVStore::ReadChanges: OUT_OF_RANGE if the changes after `since` are not
 /// kept any more. While the store does not say until when all was told, because a master is silent or a write
 /// is open, the scan waits, as long as the deadline of the thread's CallScope allows. A column that has
 /// changed is in memory as a whole, with all of its versions.

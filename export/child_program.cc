@@ -30,7 +30,7 @@ absl::Status CannotStart(const std::string& program, int error) {
   return absl::UnavailableError(fmt::format("cannot start {}: {}", program, std::strerror(error)));
 }
 
-/// What a child process begins with, for posix_spawn.
+/// The descriptors and signals that a child process begins with, for posix_spawn.
 class SpawnSettings {
  public:
   SpawnSettings() {

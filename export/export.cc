@@ -89,7 +89,7 @@ class Run {
                                  : NewChangeRowMaker(request.shape, request.options);
   }
 
-  /// What each file says of itself.
+  /// Returns the notes that each file has about itself.
   std::vector<std::pair<std::string, std::string>> Notes() const {
     std::vector<std::pair<std::string, std::string>> notes = {
         {"kvstore.dataset", manifest_.request.dataset},

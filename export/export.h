@@ -24,7 +24,7 @@ struct ExportOptions {
   std::string token;
   size_t lanes = kUsualLanes;
   /// The token of changes (TokenOfNow) that was read before the source was opened; empty: no export of
-  /// changes can go on behind this one.
+  /// changes can go on after this one.
   std::string changes;
   /// The dataset's, read before the token; for the export of changes after this one, which compares them.
   std::optional<uint32_t> max_versions = {};

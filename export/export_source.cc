@@ -76,8 +76,7 @@ class PagedUnits : public UnitScan {
   }
 
  protected:
-  /// Reads the page behind a marker, which is empty for the first one, and returns the marker of the next
-  /// one.
+  /// Reads the page after a marker, which is empty for the first one, and returns the marker of the next one.
   virtual absl::StatusOr<std::string> ReadPage(const std::string& marker, std::vector<Unit>& units) = 0;
 
  private:

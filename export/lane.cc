@@ -12,7 +12,7 @@ namespace {
 
 /// A row group has so many bytes before they are encoded: memory for them is needed in both programs.
 constexpr size_t kRowGroupBytes = size_t{8} << 20;
-/// A file ends behind the row group with which it has so many bytes. It is put in one piece, from memory.
+/// A file ends after the row group with which it has so many bytes. It is put in one piece, from memory.
 constexpr size_t kFileBytes = size_t{32} << 20;
 
 uint64_t BytesOfUnit(const Unit& unit) {

@@ -22,7 +22,7 @@ namespace kvstore::exports {
 /// it puts when it is large enough. Externally synchronised.
 class Lane : public RowSink {
  public:
-  /// What lanes of an export share. Must outlive them.
+  /// The part that all lanes of an export share. It must outlive them.
   struct Common {
     BlobStore& blobs;
     std::string program;  ///< kv-parquet.

@@ -20,12 +20,12 @@ namespace {
 using pipe::ColumnType;
 
 constexpr uint64_t kFormat = 1;
-/// That of exports of changes, which a program that knows only whole ones must not take for one.
+/// The format of exports of changes, which a program that knows only whole ones must not take for one.
 constexpr uint64_t kChangesFormat = 2;
 constexpr uint64_t kMaxMs = uint64_t{1} << 62;
 constexpr size_t kMaxIdBytes = 100;
 
-/// What the types of columns are called in the manifest.
+/// The names of the types of columns in the manifest.
 constexpr std::array<std::pair<std::string_view, ColumnType>, 7> kColumnTypes = {
     {{"binary", ColumnType::kBytes},
      {"string", ColumnType::kText},

@@ -12,7 +12,7 @@
 #include "export/table_columns.h"
 #include "kvstore_api/dataset.h"
 
-/// What an export consists of. docs/export.md is for those who read exports with other programs.
+/// The files of an export. docs/export.md is for those who read exports with other programs.
 ///
 ///   ID/manifest.json                     put last: an export without it is not one
 ///   ID/ATTEMPT/part-00000-00000.parquet  the files that the manifest names
@@ -28,16 +28,16 @@ struct ExportedFile {
   friend bool operator==(const ExportedFile&, const ExportedFile&) = default;
 };
 
-/// What was asked for: two calls with one token must ask for the same.
+/// The request for an export: two calls with one token must make the same one.
 struct ExportRequest {
   std::string dataset;
   Shape shape = Shape::kRows;
   TableOptions options;
-  /// What it is read from: empty: the store; "backup": the newest backup, or the newest one before `at_ms`;
+  /// The source of the data: empty: the store; "backup": the newest backup, or the newest one before `at_ms`;
   /// or the ID of a backup.
   std::string from = {};
   uint64_t at_ms = 0;  ///< The time of which the dataset was to be; 0: now, or as the backup has it.
-  /// Of an export of changes: the ID of the one before, in the same place. Empty: all of the dataset.
+  /// For an export of changes: the ID of the one before, in the same place. Empty: all of the dataset.
   std::string since = {};
   friend bool operator==(const ExportRequest&, const ExportRequest&) = default;
 };
@@ -54,7 +54,7 @@ struct Manifest {
   std::string host;          ///< Who made it, for people.
   std::string version;       ///< Of KVStore.
   std::string data;          ///< The folder, below that of the export, that has its files and no others.
-  /// The token of changes with which an export of changes goes on behind this one; empty: none can.
+  /// The token of changes with which an export of changes goes on after this one; empty: none can.
   std::string changes;
   /// How the dataset limited its visible cells then (DatasetSpec); written with `changes` only. Missing in
   /// manifests of earlier versions.

@@ -18,7 +18,7 @@ namespace {
 /// Callers look so often whether their call has ended.
 constexpr int kAwaitMs = 50;
 constexpr size_t kTakeBytes = size_t{256} << 10;
-/// What pipes hold, so that the two programs seldom wait for each other.
+/// The bytes that pipes hold, so that the two programs seldom wait for each other.
 constexpr int kPipeBytes = 1 << 20;
 constexpr std::string_view kParquetMark = "PAR1";
 
@@ -35,7 +35,8 @@ struct Ends {
   Descriptor theirs;
 };
 
-/// What the program reads. A socket, because a write to a pipe that has lost its reader raises SIGPIPE.
+/// Makes the input of the program. It is a socket, because a write to a pipe that has lost its reader raises
+/// SIGPIPE.
 absl::StatusOr<Ends> InputOfProgram() {
   std::array<int, 2> ends{};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
@@ -44,7 +45,7 @@ absl::StatusOr<Ends> InputOfProgram() {
   return Ends{Descriptor(ends[0]), Descriptor(ends[1])};
 }
 
-/// What the program writes.
+/// Makes the output of the program.
 absl::StatusOr<Ends> OutputOfProgram() {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return PipeError("make a pipe to", errno);

@@ -19,7 +19,7 @@ struct TableColumn {
   friend bool operator==(const TableColumn&, const TableColumn&) = default;
 };
 
-/// What tables are made of a dataset.
+/// The options of the tables that are made of a dataset.
 struct TableOptions {
   /// Rows: the table is wide, and has these. Objects: the fields that are columns of their own.
   std::vector<TableColumn> columns;
@@ -31,8 +31,7 @@ struct TableOptions {
 /// The types that columns may have, for messages and helps.
 inline constexpr char kTypeNames[] = "binary, string, int64, double, bool";
 
-/// Reads "NAME" or "NAME:TYPE" (kTypeNames). What stands behind the last ':' and is no type belongs to the
-/// name.
+/// Reads "NAME" or "NAME:TYPE" (kTypeNames). A text after the last ':' that is no type belongs to the name.
 ///
 /// shape  Without a type columns of rows are binary, and fields of objects strings.
 TableColumn ParseTableColumn(std::string_view text, Shape shape);

@@ -198,8 +198,8 @@ class BackupBench {
     AddPath(report, "bucket_restore", kRounds * made.TotalBytes(), restore, fetch);
   }
 
-  /// What a backup sends after one row in a hundred was written, wherever they are, and what the next one
-  /// does once they are compacted.
+  /// Measures what a backup sends after one row in a hundred was written, wherever they are, and what the
+  /// next one sends once they are compacted.
   void MeasureSecond(Report& report, BlobStore& blobs) {
     const backup::Manifest before = Create(blobs);
     std::vector<uint64_t> rows;

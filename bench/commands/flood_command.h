@@ -8,7 +8,7 @@
 
 namespace kvstore::bench {
 
-/// What kv bench tenants takes for a flood.
+/// The arguments of kv bench tenants for a flood.
 struct FloodArguments {
   int threads = 0;  ///< 0: there is none.
   uint64_t limit = 0;

@@ -97,7 +97,7 @@ std::string MySqlFixture::Create(const std::string& name, Shape shape, uint32_t 
 
 void MySqlFixture::Drop(std::string dataset) {
   created_.erase(std::find(created_.begin(), created_.end(), dataset));
-  // What is left behind would be in the way of the next run.
+  // A dataset that is left would be in the way of the next run.
   if (const auto status = store_->DropDataset(dataset, {}); !status.ok()) {
     fmt::print(stderr, "benchmark: dataset {} is left: {}\n", dataset, std::string(status.message()));
   }

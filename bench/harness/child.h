@@ -38,7 +38,7 @@ class Child {
   int input_;   // its standard input
   int output_;  // its standard output; -1: closed
   std::string first_line_;
-  std::string read_;  // bytes of its output behind the last answer
+  std::string read_;  // bytes of its output after the last answer
 };
 
 }  // namespace kvstore::bench

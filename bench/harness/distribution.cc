@@ -7,7 +7,7 @@ namespace kvstore::bench {
 namespace {
 
 constexpr double kAlpha = 1 / (1 - Zipfian::kTheta);
-/// Of two items.
+/// The sum of the weights of the first two items.
 const double kZeta2 = 1 + std::pow(0.5, Zipfian::kTheta);
 
 }  // namespace

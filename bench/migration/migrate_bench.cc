@@ -173,7 +173,7 @@ class Run {
            100 * CaptureRatio(backend, spec, options_.seconds));
   }
 
-  /// Gives the command by which the other side, `to`, serves, and waits for the phase behind it.
+  /// Gives the command by which the other side, `to`, serves, and waits for the phase after it.
   void ChangeSides(const std::string& command, const std::string& phase, const std::string& to) {
     const auto begin = Clock::now();
     store_.RunCommand(command);

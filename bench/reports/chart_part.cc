@@ -59,7 +59,7 @@ absl::Status WritePoints(reports::Reports& reports, const std::vector<std::strin
   return reports.Write(batch, {}).status();
 }
 
-/// What a dashboard does when it opens a chart: it asks what the report has, and then for the points.
+/// Opens a chart as a dashboard does: asks what the report has, and then for the points.
 absl::Status OpenChart(reports::Reports& reports, const std::vector<std::string>& metrics, size_t threads) {
   const auto info = reports.Info("chart", metrics);
   if (!info.ok()) return info.status();
@@ -74,7 +74,7 @@ absl::Status OpenChart(reports::Reports& reports, const std::vector<std::string>
   if (result->series.size() != metrics.size()) {
     return absl::DataLossError(fmt::format("{} series of {} metrics", result->series.size(), metrics.size()));
   }
-  // Of each day the sum over ten countries: ten times the day, and 0 + 1 + ... + 9.
+  // The sum of a day over ten countries is ten times the day, and 0 + 1 + ... + 9.
   for (const reports::ResultSeries& series : result->series) {
     if (series.points.size() != kDays) {
       return absl::DataLossError(

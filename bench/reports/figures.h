@@ -9,7 +9,7 @@
 #include "bench/reports/duckdb.h"
 #include "json/json.h"
 
-/// What a run of the benchmark of reports is to do, and what it has found.
+/// The options of a run of the benchmark of reports, and the figures that it has found.
 namespace kvstore::bench {
 
 struct ReportsOptions {
@@ -26,7 +26,7 @@ struct ReportsOptions {
 inline constexpr const char* kReportsParts[] = {"load",   "disk",    "dashboard", "whole",
                                                 "filter", "rollups", "chart",     "growth"};
 
-/// What a figure should be.
+/// The limit that a figure should keep.
 struct FigureBar {
   enum class Side : uint8_t { kAtLeast, kAtMost };
   Side side = Side::kAtMost;

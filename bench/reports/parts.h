@@ -53,7 +53,7 @@ class OwnReports {
   const std::unique_ptr<reports::Reports> reports_;
 };
 
-/// What DuckDB said of the points that it was given.
+/// The figures of DuckDB for the points that it was given.
 struct DuckDbTable {
   double load_rate =
       0;             ///< Points a second, from CSV into a table that is sorted by metric, segments and time.

@@ -21,7 +21,7 @@ constexpr size_t kVersionColumns = 3;
 constexpr uint64_t kVersions = 1000;
 constexpr uint32_t kNewest = 50;
 constexpr std::string_view kEnd("\0\1", 2);       // ends an encoded component
-constexpr std::string_view kAfterEnd("\0\2", 2);  // sorts behind all keys with this component
+constexpr std::string_view kAfterEnd("\0\2", 2);  // sorts after all keys with this component
 
 std::string RowKey(uint64_t i) { return fmt::format("user:{:016x}", i * 0x9E3779B97F4A7C15); }
 

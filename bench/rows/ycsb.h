@@ -29,12 +29,15 @@ struct YcsbResult {
 ///   A  half reads, half updates of a field          zipfian
 ///   B  95 % reads, 5 % updates                      zipfian
 ///   C  reads only                                   zipfian
-///   D  95 % reads, 5 % inserts                      the latest most
+///   D  95 % reads, 5 % inserts                      latest
 ///   E  95 % scans of 1 to 100 rows, 5 % inserts     zipfian; for stores whose rows lie in order
-///   F  half reads, half read, change and write      zipfian
+///   F  half reads, half read-modify-writes          zipfian
+///
 /// A read returns all ten fields. Keys are hashed, as in YCSB.
 ///
-/// Returns INVALID_ARGUMENT if there is no such workload.
+/// INVALID_ARGUMENT if `workloads` has a letter other than A to F; else errors of creating and dropping the
+/// dataset. The process ends with a message if a call fails while records are loaded or a workload runs; the
+/// dataset is then left.
 absl::StatusOr<std::vector<YcsbResult>> BenchYcsb(KVStore& store, const YcsbOptions& options);
 
 }  // namespace kvstore::bench

@@ -14,7 +14,7 @@ constexpr size_t kFields = 10;
 constexpr size_t kFieldBytes = 100;
 constexpr uint64_t kMaxScan = 100;
 constexpr size_t kLoadBatch = 100;
-/// Of a thread.
+/// The most records that a thread has deleted at a time: it then inserts one of them again.
 constexpr size_t kMaxDeleted = 100;
 
 std::string KeyOf(uint64_t record) { return fmt::format("user{:020}", Scramble(record)); }

@@ -12,7 +12,7 @@ namespace kvstore::bench {
 namespace {
 
 constexpr std::string_view kEnd("\0\1", 2);       // of an encoded component
-constexpr std::string_view kAfterEnd("\0\2", 2);  // behind all that have this component
+constexpr std::string_view kAfterEnd("\0\2", 2);  // after all that have this component
 
 class RocksSequences : public SequenceStore {
  public:

@@ -177,7 +177,7 @@ class RecordReader {
   std::vector<PointValue> values_;
 };
 
-/// Reads the heading, behind blank lines. Throws Failure.
+/// Reads the heading, after blank lines. Throws Failure.
 RecordReader ReadFirst(reports::Reports& reports, const LoadOptions& options, CsvReader& reader) {
   while (true) {
     switch (OrFail(reader.Next())) {

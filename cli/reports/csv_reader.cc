@@ -142,7 +142,7 @@ absl::StatusOr<CsvReader::Result> CsvReader::ReadQuoted(size_t first_line_size) 
     problem_ = fmt::format("a quote is not closed within {} bytes", max_record_bytes_);
     if (*size == kNone && end_ && Rest().size() <= max_record_bytes_) problem_ = "a quote is not closed";
   }
-  // A wrong quote makes only its own line bad: the lines behind it may be sound.
+  // A wrong quote makes only its own line bad: the lines after it may be sound.
   fields_.clear();
   Take(first_line_size);
   return Result::kBad;

@@ -23,7 +23,7 @@ class CsvReader {
   enum class Result {
     kRecord,  ///< fields() has it.
     kBlank,   ///< An empty line.
-    kBad,     ///< A line whose quoting is wrong: problem() says how. The next call goes on behind that line.
+    kBad,     ///< A line whose quoting is wrong: problem() says how. The next call goes on after that line.
     kEnd,
   };
 
@@ -58,7 +58,7 @@ class CsvReader {
   /// Returns the size of the record that Rest() begins with, whose newlines may stand between quotes; npos if
   /// its quotes do not end.
   absl::StatusOr<size_t> FindRecordEnd();
-  /// Takes the first `size` bytes of Rest() as a record, and the newline behind it.
+  /// Takes the first `size` bytes of Rest() as a record, and the newline after it.
   void Take(size_t size);
   void SplitPlain();
   /// Divides a record that has quotes; returns false, and sets the problem, if they are wrong.

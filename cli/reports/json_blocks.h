@@ -24,7 +24,7 @@ struct JsonLine {
   absl::StatusOr<FlatValue> json;  ///< A value of JsonBlock::json.
 };
 
-/// Lines of a file, one behind the other. It can be moved, not copied: its lines point into it.
+/// Lines of a file, one after the other. It can be moved, not copied: its lines point into it.
 struct JsonBlock {
   JsonBlock() = default;
   JsonBlock(JsonBlock&&) = default;

@@ -39,7 +39,7 @@ inline constexpr size_t kMaxBatchPrefixBytes = 200;
 class LoadTarget {
  public:
   /// file    for messages.
-  /// prefix  of the batches' IDs, behind which stand the batch's place and a checksum of its text; empty:
+  /// prefix  of the batches' IDs, after which come the batch's place and a checksum of its text; empty:
   ///         batches have no IDs.
   LoadTarget(const LoadOptions& options, std::string file, std::string prefix, BatchWriter& writer,
              RejectedLines& rejected_lines)

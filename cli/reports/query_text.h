@@ -8,7 +8,7 @@
 /// standard output is a terminal.
 namespace kvstore::cli {
 
-/// Writes a number for people: real numbers with at most three digits behind the point.
+/// Writes a number for people: real numbers with at most three digits after the point.
 std::string NumberText(const reports::Number& number);
 /// Names a series by its filter and its segments: "united, EWR"; and by its metric, if the query has several
 /// or there is nothing else. Printable.

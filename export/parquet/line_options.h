@@ -7,7 +7,7 @@
 
 namespace kvstore::columnar {
 
-/// What the lines of a file are to be.
+/// The form that the lines of a file are to have.
 enum class LineForm : uint8_t {
   kRows,      ///< {"row", "items": [{"column", "value", "timestamp"}]}
   kObjects,   ///< {"id", "data"}

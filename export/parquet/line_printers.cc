@@ -151,7 +151,7 @@ class WideRows : public LinePrinter {
         ARROW_ASSIGN_OR_RAISE(const std::string value, NeedBytes(batch, column, i));
         ARROW_RETURN_NOT_OK(lines_.Add(row, batch.column_name(column), value, time_));
       }
-      // Of a row that comes twice, each is a line of its own: no column may be twice in one.
+      // A row that comes twice has a line each time: no column may be twice in one.
       ARROW_RETURN_NOT_OK(lines_.End());
     }
     return arrow::Status::OK();
@@ -249,7 +249,7 @@ class Points : public LinePrinter {
   }
 
   OutputPipe& output_;
-  std::vector<std::string> keys_;  // of each column, with ':' behind it
+  std::vector<std::string> keys_;  // of each column, with ':' after it
   std::vector<bool> is_text_;
 };
 

@@ -15,7 +15,7 @@ class LinePrinter {
  public:
   virtual ~LinePrinter() = default;
   virtual arrow::Status Print(const arrow::RecordBatch& batch) = 0;
-  /// Prints what is left, behind the last batch.
+  /// Prints what is left, after the last batch.
   virtual arrow::Status Finish() { return arrow::Status::OK(); }
 };
 

@@ -46,7 +46,7 @@ bool ParseForm(std::string_view text, LineForm& form) {
   return true;
 }
 
-/// Reads the arguments behind `lines`; false if they are wrong.
+/// Reads the arguments after `lines`; false if they are wrong.
 bool ParseLines(const std::vector<std::string>& arguments, LineOptions& options) {
   if (arguments.empty() || !ParseForm(arguments[0], options.form)) return false;
   for (size_t i = 1; i < arguments.size(); i += 2) {

@@ -25,7 +25,7 @@ class PipeInput {
   /// Reads the bytes that a stream begins with; Invalid if they are others.
   arrow::Status ReadMagic();
   /// Reads the next frame. Invalid if it is of no known kind, is too large, or is cut off: the stream ends
-  /// behind the last frame and nowhere else.
+  /// after the last frame and nowhere else.
   arrow::Result<Frame> Next();
   /// Invalid unless the stream ends here.
   arrow::Status CheckEnd();

@@ -48,7 +48,7 @@ arrow::Result<std::vector<int>> ChooseLeaves(const parquet::arrow::SchemaManifes
   return leaves;
 }
 
-/// What the file says of itself under a name; empty if nothing.
+/// Returns the note that the file has about itself under a name; empty if it has none.
 std::string NoteOf(const parquet::arrow::FileReader& reader, const std::string& name) {
   const auto notes = reader.parquet_reader()->metadata()->key_value_metadata();
   return notes == nullptr ? "" : notes->Get(name).ValueOr("");

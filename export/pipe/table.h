@@ -56,7 +56,7 @@ struct Column {
 
 struct Schema {
   std::vector<Column> columns;
-  /// What the file says of itself, by names.
+  /// The notes that the file has about itself, by names.
   std::vector<std::pair<std::string, std::string>> notes;
   friend bool operator==(const Schema&, const Schema&) = default;
 };
@@ -72,7 +72,7 @@ std::string EndFrame(uint64_t rows);
 /// it is malformed or beyond the limits.
 std::optional<Schema> ReadSchema(std::string_view bytes, std::string& problem);
 
-/// What a batch has of one column. Points into the bytes of its frame.
+/// The values of one column in a batch. Points into the bytes of its frame.
 struct ColumnView {
   /// A bit for each row, from the lowest of the first byte: whether it has a value. Null: all have one.
   const uint8_t* validity = nullptr;
