@@ -1,4 +1,4 @@
-# What `cmake --install` puts where, so that other projects find_package(KVStore), and `cpack` makes a .deb of.
+# Says which files `cmake --install` puts where, so that other projects find_package(KVStore). `cpack` makes a .deb of them.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 

@@ -1,4 +1,4 @@
-# What every target shares: warnings, sanitizers, the include root.
+# The flags that every target shares: warnings, sanitizers, the include root.
 add_library(kv_flags INTERFACE)
 target_compile_features(kv_flags INTERFACE cxx_std_20)
 target_include_directories(kv_flags INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:include/kvstore>)
@@ -11,7 +11,7 @@ if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   # Checks the locks that are declared with base/mutex.h.
   list(APPEND warnings -Wthread-safety)
 endif()
-# Of ours, not of those who use the installed libraries.
+# The warnings are for our sources, not for those of projects that use the installed libraries.
 target_compile_options(kv_flags INTERFACE "$<BUILD_INTERFACE:${warnings}>")
 if(KV_SANITIZE)
   target_compile_options(kv_flags INTERFACE -fsanitize=${KV_SANITIZE} -fno-omit-frame-pointer -g)
@@ -24,8 +24,8 @@ if(KV_FUZZ)
   target_compile_options(kv_flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
-# Of the libraries that an application needs which only talks to a server: fmt is compiled into them, so that it needs
-# gRPC and abseil alone.
+# fmt for the libraries of an application that only talks to a server: it is compiled into them, so that such an
+# application needs gRPC and abseil alone.
 set(KV_FMT $<BUILD_INTERFACE:fmt::fmt-header-only>)
 
 # Without a cache of compilers (CMAKE_CXX_COMPILER_LAUNCHER, which ./dev sets where ccache is installed) the first build

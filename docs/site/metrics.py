@@ -2,7 +2,7 @@
 import pathlib
 import re
 
-# What the folders are in the words of a reader.
+# The titles of the folders, in the words of a reader.
 _PARTS = {
     "server": "The server: calls, connections, the process",
     "router": "Datasets and those who follow them",
@@ -18,7 +18,7 @@ _PARTS = {
     "operate": "kv operate",
 }
 _LITERALS = r'"((?:[^"\\]|\\.)*)"((?:\s*"(?:[^"\\]|\\.)*")*)'
-# A name and, behind a comma or in .Help(), what it means.
+# A name and, after a comma or in .Help(), what it means.
 _NAMED = re.compile(r'"((?:kvstore|process)_[a-z_]+)"\)?\s*(?:,|\.Help\()\s*' + _LITERALS)
 _ANY = re.compile(r'"((?:kvstore|process)_[a-z_]+_(?:total|seconds|bytes)|kvstore_rocksdb_[a-z_]+)"')
 

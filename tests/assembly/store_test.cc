@@ -92,7 +92,7 @@ TEST_F(StoreTest, MarkersContinueReadsAndAreRefusedElsewhere) {
   EXPECT_THAT(store_->GetRow("rows", "r2", {.marker = first.marker}), FailsWith(kInvalid, "marker"));
   EXPECT_THAT(store_->GetRow("rows", "r", {.marker = "tampered"}), FailsWith(kInvalid, "marker"));
   EXPECT_THAT(store_->ScanRows("rows", {}, {.marker = first.marker}), FailsWith(kInvalid, "marker"));
-  // Of a dataset of the same name that is gone.
+  // The marker is from a dataset of the same name that was dropped.
   ASSERT_OK(store_->DropDataset("rows", {}));
   ASSERT_OK(store_->CreateDataset({.name = "rows"}));
   EXPECT_THAT(store_->GetRow("rows", "r", {.marker = first.marker}), FailsWith(kInvalid, "marker"));
@@ -218,7 +218,7 @@ TEST_F(StoreTest, ScansOfObjectsArePagedAndChecked) {
   ASSERT_OK_AND_ASSIGN(const ObjectPage first, store_->ScanObjects("pins", {}, {.limit = 2}));
   ASSERT_EQ(first.objects.size(), 2u);
   EXPECT_EQ(first.objects[1].id, ids[1]);
-  // A scan goes on after a restart, and where the object behind the page has gone.
+  // A scan goes on after a restart, also if the object that follows the page is gone.
   ASSERT_OK(store_->DeleteObject("pins", ids[2], true));
   Reopen();
   ASSERT_OK_AND_ASSIGN(const ObjectPage second, store_->ScanObjects("pins", {}, {.marker = first.marker}));

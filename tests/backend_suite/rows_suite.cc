@@ -237,7 +237,7 @@ TEST_P(RowsSuite, PagesSurviveWritesBetweenThem) {
   const auto rows = Rows();
   Fill(*rows, "r", 6);
   ASSERT_OK_AND_ASSIGN(const RowPage first, rows->Get("r", {.limit = 3}, std::nullopt));
-  // The column at which the page ended is deleted, others are put before and behind it, and a value changes.
+  // The column at which the page ended is deleted, others are put before and after it, and a value changes.
   ASSERT_OK(rows->Delete("r", {.columns = {{"c102"}}}));
   ASSERT_OK(PutCell(*rows, "r", "c101x", "new", 1));
   ASSERT_OK(PutCell(*rows, "r", "c102x", "new", 1));

@@ -194,8 +194,8 @@ TEST_F(BackupCreate, APruneThatListedLongAgoDoesNotDeleteWhatIsSentMeanwhile) {
   });
   EXPECT_THAT(Create(failing), FailsWith(StatusCode::kUnavailable, "503"));
   ShiftWallClock(static_cast<int64_t>(backup::kGraceMs + kHourMs));
-  // Of two prunes that have listed the same objects, the other one is faster. What a create sends then is not
-  // what the slow one has listed.
+  // Two prunes have listed the same objects, and the other one is faster. The objects that a create sends
+  // then are not those that the slow one has listed.
   std::atomic<bool> is_first{true};
   Manifest made;
   FaultyBlobs slow(*blobs_, [&](std::string_view call, std::string_view) {

@@ -23,7 +23,7 @@
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
-/// What tests of the log of a real store share, which is sent behind its backups.
+/// The fixture of tests of the log of a real store, which is sent after its backups.
 namespace kvstore::testing {
 
 class BackupLog : public ::testing::Test {
@@ -71,7 +71,7 @@ class BackupLog : public ::testing::Test {
     const CellWrite cell{"x", value, std::nullopt};
     ASSERT_OK(router_->PutRow(dataset, row, {&cell, 1}, {}));
   }
-  /// Returns a time behind all writes so far, and before all that follow.
+  /// Returns a time after all writes so far, and before all that follow.
   uint64_t Now() {
     AwaitShipped();
     const uint64_t now = shipper_->figures().shipped_until_ms;

@@ -51,7 +51,7 @@ class BackupLogLate : public BackupLog {
     }
     return count;
   }
-  /// Returns a time behind all writes so far, and before all that follow, also while nothing can be sent.
+  /// Returns a time after all writes so far, and before all that follow, also while nothing can be sent.
   static uint64_t Between() {
     AwaitMark();
     const uint64_t now = WallClockMs();

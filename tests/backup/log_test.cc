@@ -15,7 +15,7 @@
 #include "base/shift_clock.h"
 #include "tests/backup/log_fixture.h"
 
-/// The log of a real store, sent behind its backups, and stores that are restored as of a time.
+/// The log of a real store, sent after its backups, and stores that are restored as of a time.
 namespace kvstore {
 namespace {
 

@@ -83,7 +83,7 @@ TEST(BackupManifest, AnyChangedByteIsFound) {
     std::string changed = text;
     changed[i] = static_cast<char>(changed[i] ^ 1);
     const auto decoded = DecodeManifest(changed, kId);
-    // A change of white space behind the second line means nothing.
+    // A change of white space after the second line means nothing.
     if (i + 1 == text.size()) continue;
     EXPECT_THAT(decoded, FailsWith(StatusCode::kDataLoss, "backups/20261124T031459Z-1a2b3c4d.json: ")) << i;
   }

@@ -121,7 +121,7 @@ TEST_F(BackupRestore, ADamagedBackupKeepsNobodyFromAnOlderOne) {
   const uint64_t now = second.finished_ms;
   EXPECT_EQ(backup::FindBackupBefore(*blobs_, now)->manifest.id, second.id);
   const std::string blob = backup::ManifestBlob(second.id);
-  // Of a newer version, and damaged.
+  // The manifest is of a newer version, and then damaged.
   for (const std::string& text :
        {backup::WithChecksumLine(R"({"format":2,"kind":"embedded"})"), std::string("{")}) {
     ASSERT_OK(blobs_->Put(blob, text, PutMode::kReplace));

@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-/// A store whose log has rows in a known order, and the objects of one shard behind them.
+/// A store whose log has rows in a known order, and the objects of one shard after them.
 class KvRepair : public KvProgram {
  protected:
   static constexpr int kRows = 2000;

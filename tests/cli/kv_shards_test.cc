@@ -208,7 +208,7 @@ TEST_F(KvShards, AKeptMapThatCannotBeReadHidesNoOther) {
   const Json before = Json::parse(Shards({"history", "--json"}));
   const std::string first = before["maps"].back()["kept"];
   ASSERT_EQ(before["maps"].back()["map"], Json::parse(kMap));
-  // Its name sorts behind the others, so that it is the newest.
+  // Its name sorts after the others, so that it is the newest.
   const std::string damaged = "9999999999999-0badf00d";
   ZooKeeper zookeeper({.servers = server_.address()}, nullptr);
   ASSERT_TRUE(zookeeper.Create("/kvstore/history/id/" + damaged, "{").ok());

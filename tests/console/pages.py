@@ -98,7 +98,7 @@ def rows(browser):
     browser.fill("Before row", "bytez", within="//main")
     browser.click("Read", within="//main")
     browser.see("\\xff\\x00\\x0a")
-    # What a shell, a terminal or the program would take for something else.
+    # A shell, a terminal or the program would take these texts for something else.
     browser.click("Put", within="//td")
     browser.fill("Value", "it's\u202e")
     browser.see("kv --escaped put events bytes 'c=it'\\''s\\xe2\\x80\\xae'")

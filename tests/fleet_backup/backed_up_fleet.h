@@ -52,7 +52,7 @@ class BackedUpFleet {
   static std::vector<std::vector<Unit>> UnitsIn(Router& store);
   std::vector<std::vector<Unit>> Units() { return UnitsIn(*store_); }
 
-  /// Sends what the slave has by now behind the newest backup, by another process than before.
+  /// Sends the log of the slave since the newest backup, by another process than before.
   absl::Status Ship();
   /// Waits until the slave has all that the master has.
   void AwaitSlave();

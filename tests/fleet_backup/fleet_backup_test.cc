@@ -313,7 +313,7 @@ TEST_F(FleetBackup, BackupsOfTwoPairsAreNotMixed) {
   const std::string map = zookeeper.Get(path, /*watch=*/false)->data;
   std::string both = map.substr(0, map.rfind(']'));
   both += R"(, {"range": [100, 107], "master": "MySQL002A", "slave": "MySQL002B"}])";
-  // The newest, also beside the one that was made behind the first of them.
+  // The newest, also beside the one that was made after the first of them.
   other.id = "30991231T235959Z-11111111";
   ASSERT_OK(blobs->Put("backups/" + other.id + ".json", backup::EncodeManifest(other), PutMode::kIfAbsent));
   ASSERT_OK(zookeeper.Set(path, both, -1));
@@ -369,7 +369,7 @@ TEST_F(FleetBackup, WhatWasInZooKeeperIsPutBack) {
   const Output restored = kv({"backup", "restore", "--catalog"});
   EXPECT_EQ(restored.code, 0) << restored.err;
   EXPECT_THAT(restored.out, HasSubstr("and the log behind it"));
-  // The catalog is that of the log's end: with what was created behind the backup.
+  // The catalog is that of the log's end: with what was created after the backup.
   EXPECT_THAT(kv({"dataset", "list"}).out, HasSubstr("later"));
   EXPECT_EQ(kv({"shards", "get"}).out, fleet().Ok({"shards", "get"}));
   EXPECT_THAT(kv({"get", "events", "row0-0"}).out, HasSubstr("c"));

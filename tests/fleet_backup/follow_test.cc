@@ -18,7 +18,7 @@
 #include "tests/support/eventually.h"
 #include "tests/support/status_matchers.h"
 
-/// Backups that are made from time to time, and the log that is sent behind them.
+/// Backups that are made from time to time, and the log that is sent after them.
 namespace kvstore::testing {
 namespace {
 

@@ -109,7 +109,7 @@ TEST_F(LogSpool, AGapIsToldAndNotSkipped) {
       FailsWith(StatusCode::kFailedPrecondition, "the latest time before it is --at 1970-01-01T00:00:13Z"));
   // What was not sent may have been committed in the same second as the last that was.
   EXPECT_THAT(Spool(BaseAt(kFirst, 10), 14), FailsWith(StatusCode::kFailedPrecondition, "has a gap"));
-  // At the time that it names, and behind the gap, all is there.
+  // At the time that it names, and after the gap, all is there.
   EXPECT_THAT(SequencesIn(*Spool(BaseAt(kFirst, 10), 13)), ElementsAre(11, 12));
   ASSERT_OK_AND_ASSIGN(const SpooledLog behind, Spool(BaseAt(kSecond, 20), 23));
   EXPECT_THAT(SequencesIn(behind), ElementsAre(21, 22));

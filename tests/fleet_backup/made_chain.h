@@ -17,7 +17,7 @@ namespace kvstore::testing {
 /// Puts a chain of segments with one transaction each, 1-7-N, which was committed at the second N since 1970.
 /// The first one has the nodes "nodes of CHAIN".
 ///
-/// after  the sequence behind which the chain begins.
+/// after  the sequence after which the chain begins.
 inline void PutMadeChain(BlobStore& blobs, const std::string& chain, uint64_t after, int count) {
   std::string previous;
   for (int i = 1; i <= count; ++i) {

@@ -17,7 +17,7 @@
 namespace kvstore::testing::fleet_size {
 namespace {
 
-// Of the MySQL protocol.
+// Constants of the MySQL protocol.
 constexpr char kQuit = 1;
 constexpr char kQuery = 3;
 constexpr char kVersion[] = "10.11.6-MariaDB-log";
@@ -27,7 +27,7 @@ void Put(std::string& to, uint64_t value, int bytes) {
   for (int i = 0; i < bytes; ++i) to.push_back(static_cast<char>(value >> (8 * i)));
 }
 
-/// Appends a text behind its length. All texts here are shorter than 251 bytes.
+/// Appends the length of a text, and then the text. All texts here are shorter than 251 bytes.
 void PutText(std::string& to, std::string_view text) {
   Put(to, text.size(), 1);
   to += text;

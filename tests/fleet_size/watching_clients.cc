@@ -25,7 +25,7 @@ constexpr size_t kMostConnecting = 1'000;
 /// Frames beyond this are dropped while they arrive; those with a state of a node are below it.
 constexpr size_t kKept = 128;
 
-// Of ZooKeeper's protocol.
+// Constants of ZooKeeper's protocol.
 constexpr int32_t kExists = 3;
 constexpr int32_t kGetData = 4;
 constexpr int32_t kPing = 11;

@@ -11,7 +11,7 @@ namespace {
 
 using namespace kvstore::reports;
 
-/// Writes the checksum that the bytes behind `at` + 4, after those before `at`, ask for.
+/// Writes at `at` the right checksum of the bytes before it and of those from `at` + 4.
 void Reseal(std::string& bytes, size_t at) {
   if (bytes.size() < at + 4) return;
   const std::string_view all = bytes;

@@ -11,7 +11,7 @@ using namespace kvstore;
 
 namespace {
 
-/// Bytes at an address that is a multiple of 8, with nothing behind them that could be read unnoticed.
+/// Bytes at an address that is a multiple of 8, with nothing after them that could be read unnoticed.
 class Aligned {
  public:
   explicit Aligned(std::string_view bytes) : words_((bytes.size() + 7) / 8), size_(bytes.size()) {

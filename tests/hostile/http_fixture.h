@@ -35,7 +35,7 @@ class HostileHttpTest : public ::testing::Test {
     port_ = FreePort();
     nlohmann::json served = {{"http_api", "127.0.0.1:" + std::to_string(port_)},
                              {"tokens", (dir_ / "tokens.json").string()},
-                             // Who is slow is cut off, but no client that a busy machine makes wait.
+                             // A slow client is cut off, but none that a busy machine makes wait.
                              {"limits", {{"stall_ms", 4'000}, {"max_bytes", 64 * kMiB}}}};
     served.update(more);
     std::ofstream(dir_ / "kv.json") << nlohmann::json{{"data", (dir_ / "store").string()},

@@ -72,10 +72,11 @@ TEST_F(HostileRespTest, WhoFindsNoRoomIsTold) {
 }
 
 TEST_F(HostileRespTest, CommandsForWhichThereIsNoRoomLeaveNothingBehind) {
-  // Whom there was room for is not cut off before all have asked.
+  // The server cuts no client that it has room for before all have asked.
   Serve({{"resp", address_}, {"limits", {{"stall_ms", 10'000}, {"max_bytes", 64 * kMiB}}}},
         /*descriptors=*/"400");
-  // Of a command whose end never comes, 1.5 MB, and four times as much for where its words are.
+  // Each client sends 1.5 MB of a command whose end never comes. For the places of its words the server needs
+  // four times as much.
   std::string half = "*300000\r\n";
   for (int i = 0; i < 250'000; ++i) half += "$0\r\n\r\n";
   const Clients clients = Dial(90, "AUTH alice");

@@ -179,7 +179,7 @@ TEST_F(FleetStoreTest, InitMakesNoShardThatAnotherHostHasAlthoughNothingIsStored
               ::testing::HasSubstr("mod00000: by the shard map this database is at " + wrong.address()));
   EXPECT_THAT(refused.message(), ::testing::HasSubstr("kv shards undo"));
   EXPECT_EQ(wrong.Run("SHOW DATABASES LIKE 'mod00000'"), "") << "nothing was made";
-  // Who knows that the map is right says so.
+  // An operator who knows that the map is right says so.
   ASSERT_OK(InitShards(Options(), nullptr, nullptr, /*ignore_empty=*/true));
   EXPECT_NE(wrong.Run("SHOW DATABASES LIKE 'mod00000'"), "");
   for (int shard = 0; shard < 8; ++shard) wrong.Run(fmt::format("DROP DATABASE mod{:05}", shard));

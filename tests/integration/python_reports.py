@@ -123,7 +123,7 @@ def test_points_and_queries(store):
         "points", ["departures"], "2013-01-01", "2013-01-02", step="1d", timezone="America/New_York"
     )
     assert points_of(local) == [(JANUARY + 5 * HOUR, 7 + (1 << 62) + 1)]
-    # What the server refuses.
+    # The server refuses these calls.
     write = lambda *point: reports.write("points", [Point(*point)])
     for kind, text, call in (
         (kvstore.NotFound, "no metric 'none'", lambda: january(reports, "points", ["none"])),

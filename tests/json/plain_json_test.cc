@@ -155,7 +155,7 @@ TEST(PlainJson, StringsOfAnyLengthEndWhereTheyEnd) {
       for (int byte = 0; byte < 256; ++byte) {
         std::string string(size, 'a');
         string[at] = static_cast<char>(byte);
-        // Neither another string behind it nor the end of the text makes a difference.
+        // Neither another string after it nor the end of the text makes a difference.
         for (const std::string behind : {"", ",\"bbbbbbbbbbbb\""}) {
           const std::string text = "\"" + string + "\"" + behind;
           PlainJson plain(text);

@@ -232,7 +232,7 @@ TEST_F(ExecProtocol, APageOfARowBeginsBehindAColumn) {
   EXPECT_EQ(columns(Ok(get + R"("after_column":{"b64":"/w=="}})")), "[]");
   const Json first = Ok(get + R"("after_column":"","limit":1})");
   EXPECT_EQ(columns(first), R"(["a"])");
-  // The marker of the page leads on; the column behind which it began does not count any more.
+  // The marker of the page leads on; the column after which it began does not count any more.
   const Json rest = Ok(get + R"("after_column":"","marker":)" + first["marker"].dump() + "}");
   EXPECT_EQ(columns(rest), R"(["c",{"b64":"/w=="}])");
   const Json both = Ok(

@@ -193,7 +193,7 @@ TEST_F(FaultyMySqlTest, TheTableOfAnotherCatalogsDatasetIsNotRemoved) {
   EXPECT_TRUE(Eventually([&] {
     return Field("problem").find("is of another dataset of that name") != std::string::npos;
   })) << store.Do("status", "events").dump(1);
-  // Who obeys the problem loses nothing.
+  // An operator who follows the advice in `problem` loses nothing.
   const std::string problem = Field("problem");
   ASSERT_NE(problem.find("RENAME TABLE "), std::string::npos) << problem;
   std::smatch rename;

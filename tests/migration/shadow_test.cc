@@ -72,7 +72,7 @@ TEST_F(ShadowTest, FindAPlantedDifferenceAndHoldUpTheCutover) {
   EXPECT_EQ(Count("row", 10), 10);
 }
 
-/// A cutover is asked for, and a difference is found behind the last look at what shadow reads have found.
+/// A cutover is asked for, and a difference is found after the last look at what shadow reads have found.
 TEST_F(ShadowTest, WhatIsFoundLastHoldsUpTheCutoverToo) {
   MigratingStore& store = OpenReady(Shadowed("mysql"));
   std::atomic<bool> asked{false};

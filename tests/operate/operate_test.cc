@@ -436,8 +436,8 @@ TEST_F(OperateTest, ASuccessorGoesOnWithWhatTheLeaderHasBegun) {
   EXPECT_TRUE(Eventually([&] { return fleet_.IsInspected(); }));
   fleet_.pair().a().Kill();
   EXPECT_TRUE(fleet_.AwaitAlarm("there is no second observer"));
-  // What it would have written, and died behind it: the intention, and a lock on the host of a process that
-  // hangs.
+  // The leader would leave this if it died in a promotion: the intention, and a lock on the host, of a
+  // process that hangs.
   ASSERT_OK_AND_ASSIGN(auto record, fleet_.records().Load(fleet_.pair().hosts()));
   record.promotion = {
       .from = fleet_.pair().host_a(), .to = fleet_.pair().host_b(), .begun_ms = WallClockMs()};

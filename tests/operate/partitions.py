@@ -26,7 +26,7 @@ CLIENTS = NETWORK + "3"
 OPERATORS = [NETWORK + str(n) for n in (4, 5, 6)]
 MYSQL = os.environ.get("KV_TEST_MYSQL")
 SHOW_FOLLOWING = "SHOW REPLICA STATUS" if MYSQL else "SHOW SLAVE STATUS"
-# What nothing must happen within: three times what it takes to find out that a master is dead.
+# Nothing must happen for so long: three times what it takes to find out that a master is dead.
 QUIET_S = 15
 
 

@@ -271,7 +271,7 @@ TEST(Chunk, AnyChangedByteIsFound) {
   }
 }
 
-/// The chunk with the checksum that its bytes ask for, so that the decoders behind it are met.
+/// Returns the chunk with the right checksum of its bytes, so that the decoders see them.
 std::string Resealed(std::string bytes) {
   const uint32_t crc =
       Crc32c(std::string_view(bytes).substr(6), Crc32c(std::string_view(bytes).substr(0, 2)));

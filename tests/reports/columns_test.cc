@@ -31,7 +31,7 @@ std::vector<Number> Integers(std::initializer_list<int64_t> values) {
 void ComesBack(const std::vector<Number>& numbers) {
   BitWriter out;
   PackNumbers(out, numbers);
-  out.Write(0b101, 3);  // what stands behind is not touched
+  out.Write(0b101, 3);  // what follows is not touched
   const std::string bytes = std::move(out).Finish();
   BitReader in(bytes);
   std::vector<Number> back;

@@ -137,7 +137,7 @@ TEST_F(CompactionTest, EachPutHasAVersionAndNoCompactionHas) {
   EXPECT_TRUE(is_new()) << "a chunk that is covered was written once more, with the name that it had";
   ASSERT_OK(DeletePoints(metadata_, info_, {0, 1}));
   EXPECT_TRUE(is_new());
-  // One that was read before the last put, and is written behind it, does not bring the old version back.
+  // One that was read before the last put, and is written after it, does not bring the old version back.
   Write(3, true);
   const StoredRow seen = Stored();
   Write(4, true);
@@ -255,7 +255,7 @@ TEST_F(CompactionTest, IntegersThatAreAddedAreMergedBehindALargeChunk) {
   const size_t large = Stored().chunks[0].bytes.size();
   const int64_t before = Sum();
   for (int i = 0; i < 50; ++i) Write(1, true);
-  // A delete of what is older stays between the points that are added before it and behind it.
+  // A delete of what is older stays between the points that are added before it and after it.
   ASSERT_OK(DeletePoints(metadata_, info_, {0, 1'000}));
   for (int i = 0; i < 50; ++i) Write(1, true);
   for (int i = 0; i < 3; ++i) ASSERT_OK(CompactReport(metadata_, "r", {.max_bytes = large}));

@@ -13,7 +13,7 @@ class MemoryStore::Cursor : public RowCursor {
     row = pieces_[at_++];
     return true;
   }
-  /// The last row, behind a letter; a scan that goes on begins behind all of its pieces.
+  /// A letter and the last row, after all of whose pieces the scan goes on.
   std::string marker() const override { return at_ == 0 ? "" : "m" + pieces_[at_ - 1].key; }
 
  private:
@@ -69,7 +69,7 @@ absl::StatusOr<Row> MemoryStore::GetRow(std::string_view dataset, std::string_vi
   if (found == (*rows)->end()) return page;
   if (options.columns) counts_.columns_named += options.columns->size();
   for (const auto& [column, cell] : found->second) {
-    // The marker is the last column of the page before, behind a letter, so that it is never empty.
+    // The marker is a letter, so that it is never empty, and the last column of the page before.
     if (!options.marker.empty() ? column <= options.marker.substr(1)
                                 : options.after_column && column <= *options.after_column) {
       continue;

@@ -31,7 +31,7 @@ constexpr int64_t kDayMs = 86'400'000;
 /// them.
 class CutStore : public MemoryStore {
  public:
-  /// Called once, behind the first piece of a row.
+  /// Called once, after the first piece of a row.
   std::function<void(const std::string& row)> behind_first_piece;
 
   absl::StatusOr<std::unique_ptr<RowCursor>> ScanRows(std::string_view dataset, const RowRange& range,

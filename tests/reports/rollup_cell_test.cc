@@ -25,7 +25,7 @@ using kvstore::testing::Random;
 constexpr int64_t kHour = 3'600'000;
 const RowVersion kVersion{77, "0123456789abcdef01"};
 
-/// The bytes with the checksum that they ask for, so that the decoders behind it are met.
+/// Returns the bytes with their right checksum, so that the decoders see them.
 std::string Resealed(std::string bytes) {
   if (bytes.size() < 5) return bytes;
   const uint32_t crc =
@@ -212,7 +212,7 @@ TEST(RollUp, PartsHoldThis) {
     for (const int64_t value : values) list.push_back(Number::Integer(value));
     return list;
   };
-  // Of the series 1, its hours 0 and 1, and of the series 2 its hour 0.
+  // The series of segment 1 has values of its hours 0 and 1, that of segment 2 of its hour 0.
   EXPECT_EQ(numbers(RollupPart::kCount), Lists{integers({3, 1, 2})});
   EXPECT_EQ(numbers(RollupPart::kSum),
             (Lists{integers({3, 7, 0}), {Number::Real(0.5), Number::Real(1e100)}, {Number::Real(1)}}));

@@ -96,7 +96,7 @@ class RollupFixture : public ::testing::Test {
     EXPECT_OK(result);
     return result.value_or(reports::RollupResult{});
   }
-  /// Of the days from `from` to `to`, a value for each country and day.
+  /// Returns a query for the days from `from` to `to`, with a value for each country and day.
   static reports::Query Days(int64_t from, int64_t to, const std::string& metric = "clicks",
                              const std::string& function = "sum") {
     return {.report = "r",

@@ -259,7 +259,7 @@ TEST_F(RollupQueryTest, AComparisonHasTheSeriesOfBothTimes) {
   Write(0, 2, /*add=*/false, "same");
   Write(kDay, 3, /*add=*/false, "same");
   Write(kDay, 4, /*add=*/false, "new");
-  // Of each country the values and those before, without their times.
+  // Returns each country's values and those that they are compared with, without their times.
   using Values = std::vector<int64_t>;
   const auto ask = [&](const Query& query) {
     const auto values_of = [](const std::vector<TimeValue>& points) {

@@ -134,7 +134,7 @@ class ServedCancelledTest : public testing::ServedReportsTest {
 
 TEST_F(ServedCancelledTest, AQueryEndsBetweenTwoRows) {
   AddDepartures();
-  // Each thread may be at a row, or at the one behind it.
+  // Each thread may be at a row, or at the one after it.
   LeaveAtEachAccess([&] { return remote_->Run(Departures()).status(); }, 4, [] {});
 }
 

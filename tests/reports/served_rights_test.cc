@@ -12,7 +12,7 @@
 #include "tests/reports/served_reports.h"
 #include "tests/support/temp_dir.h"
 
-/// Who may do what with which report, and how much of the server one caller gets.
+/// Tests who may do what with which report, and how much of the server one caller gets.
 namespace kvstore::reports {
 namespace {
 

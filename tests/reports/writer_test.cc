@@ -303,7 +303,7 @@ TEST(Writer, TheOrderOfThePointsMakesNoOtherBatch) {
                       .app = "a",
                       .number = i});
   }
-  // Of two points with one time the last one counts.
+  // The last of two points with one time counts.
   points.push_back({.time = 30 * kDay, .country = "c0", .app = "a", .number = 1});
   points.push_back({.time = 30 * kDay, .country = "c0", .app = "a", .number = 2});
   written.Write(BatchOf(written.info(), points), {.batch = "b"});
@@ -360,7 +360,7 @@ TEST(Batch, ARefusedPointLeavesNothingBehind) {
     const double infinite = std::numeric_limits<double>::infinity();
     EXPECT_THAT(batch.AddDistribution(1, 0, other, {&infinite, 1}), FailsWith(refused, "finite"));
     EXPECT_THAT(batch.AddDistribution(1, 0, other, {}), FailsWith(refused, "at least one number"));
-    // Once with an empty batch, once behind a point that has the same segments.
+    // Once with an empty batch, once after a point that has the same segments.
     ASSERT_OK(batch.Add(0, i * 1'000, good, Number::Integer(1)));
   }
   EXPECT_EQ(batch.size(), 2u);

@@ -62,7 +62,7 @@ TEST(Address, TheHttpApiNeedsWhatTheOtherAddressesNeed) {
   EXPECT_THAT(CheckAddresses(options), FailsWith(kInvalid, "server.http_api: '0.0.0.0:7402' can be reached"));
   EXPECT_THAT(CheckAddresses(options), FailsWith(kInvalid, "give server.tls"));
   EXPECT_THAT(CheckAddresses(options), FailsWith(kInvalid, "give server.tokens"));
-  // That the pages for monitoring may be open says nothing about the data.
+  // http_open opens only the pages for monitoring, so http_api is refused as before.
   options.http_open = true;
   EXPECT_THAT(CheckAddresses(options), FailsWith(kInvalid, "server.http_api"));
   options.tls.cert = "cert.pem";

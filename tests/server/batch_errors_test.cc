@@ -44,7 +44,7 @@ TEST(EntryErrors, ArePlainOnesAsTheyWere) {
   v1::Error read;
   ASSERT_TRUE(read.ParseFromString(golden));
   EXPECT_EQ(wire::FromWire(read), absl::NotFoundError("no"));
-  // An older client ignores the fields behind that, which it does not know.
+  // An older client ignores the fields after that, which it does not know.
   wire::ToWire(MarkInDoubt(absl::NotFoundError("no")), message);
   EXPECT_TRUE(message.SerializeAsString().starts_with(golden));
 }

@@ -138,7 +138,7 @@ TEST_F(CallsStreamTest, EachCallIsAnsweredAsByItsOwnMethod) {
   EXPECT_EQ(answers[2].get_row().items(0).cells(0).value(), "x");
   EXPECT_EQ(answers[3].error().code(), grpc::NOT_FOUND);
   EXPECT_EQ(answers[4].error().code(), grpc::FAILED_PRECONDITION);
-  // This may come behind the last answer, in a message without answers.
+  // This may come after the last answer, in a message without answers.
   while (stream.last().taken() < 2) ASSERT_TRUE(stream.Read());
   EXPECT_EQ(stream.last().taken(), 2u);
   // They are counted as if they had come by their own methods.

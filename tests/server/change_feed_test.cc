@@ -17,7 +17,7 @@
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
-/// Who waits for changes is not delayed by those who wait for machines that hang.
+/// Tests that callers who wait for changes are not delayed by those who wait for machines that hang.
 namespace kvstore::testing {
 namespace {
 

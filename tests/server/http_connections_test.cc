@@ -54,7 +54,7 @@ TEST_F(HttpTest, RequestsThatAreSentTogetherAreAnsweredInTheirOrder) {
     const std::string row = "row" + std::to_string(i);
     together += HttpRequest("POST", "/v1/put_row", PutOf(row));
     together += HttpRequest("GET", "/v1/datasets/rows/rows/" + row);
-    if (i % 10 == 0) together += "\r\n";  // as some clients send behind a body
+    if (i % 10 == 0) together += "\r\n";  // as some clients send after a body
   }
   client.Send(together);
   for (int i = 0; i < kRequests; ++i) {

@@ -24,7 +24,7 @@ using Json = nlohmann::json;
 
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 
-/// Returns so many entries of two shards each, with a gap behind each.
+/// Returns so many entries of two shards each, with a gap after each.
 ShardMap MapOf(uint32_t entries) {
   std::vector<ShardRange> ranges;
   for (uint32_t i = 0; i < entries; ++i) {

@@ -26,7 +26,7 @@ std::vector<std::string> CommandsIn(const std::string& text) {
 }
 
 std::vector<ProposedSql> SqlIn(const std::string& text) {
-  // A statement goes on behind "; " if another one follows there, and behind ", " with the next variable.
+  // A statement goes on after "; " if another one follows there, and after ", " with the next variable.
   static const std::regex kSql(
       R"((?:STOP (?:ALL )?SLAVES?|START SLAVE(?: SQL_THREAD)?|RESET SLAVE ALL|KILL [0-9]+|RENAME TABLE \S+ TO `[^`]+`\.`[^`]+`|)"
       R"(SET GLOBAL [a-z_]+ = [A-Za-z0-9']+(?:, [a-z_]+ = [A-Za-z0-9']+)*)(?:; (?=[A-Z]{3}))?)");

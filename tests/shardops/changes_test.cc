@@ -338,7 +338,7 @@ TEST_F(FollowedFleetTest, AConsumerStaysThroughPromotionsAndMovesAndGoesWithItsD
   EXPECT_EQ(place(*store_), rows_token_);
   rows_token_ = place(*store_);
   ExpectEqual();
-  // Another process sees it; it is where it was noted last, and nothing is behind it.
+  // Another process sees it; it is where it was noted last, and nothing is after it.
   ASSERT_OK(store_->SetConsumer("events", "copy", rows_token_));
   const auto spec = store_->GetDataset("events");
   ASSERT_OK(spec);
@@ -414,7 +414,7 @@ TEST_F(FollowedFleetTest, AConsumerWhoseLogWasPurgedIsLostAndBeginsAgain) {
     first_.a().Run("PURGE BINARY LOGS TO '" + last + "'");
     return store_->ListConsumers("events")->front().token.empty();
   }));
-  // What it is given now is behind all that was lost.
+  // What it is given now is after all that was lost.
   ASSERT_OK(store_->SetConsumer("events", "copy", kChangesFromNow));
   EXPECT_FALSE(store_->ListConsumers("events")->front().token.empty());
 }

@@ -9,7 +9,7 @@
 
 namespace kvstore::testing {
 
-/// Returns the commands of a section of a page, each as its words behind "kv": lines with "$ kv ".
+/// Returns the commands of a section of a page, each as its words after "kv": lines with "$ kv ".
 ///
 /// section  The section's heading, with its "## ".
 /// names    What stands in the page, and what is meant here.

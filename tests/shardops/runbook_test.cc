@@ -82,7 +82,7 @@ class RunbookTest : public ::testing::Test {
     std::ofstream(dir_ / "kv.json") << config;
   }
 
-  /// Runs a command of a page, or the words behind "kv".
+  /// Runs a command of a page, or the words after "kv".
   Output Kv(std::vector<std::string> words) const {
     if (!words.empty() && words.front() == "kv") words.erase(words.begin());
     words.insert(words.begin(), {KV_PROGRAM, "--config", (dir_ / "kv.json").string()});
@@ -146,7 +146,7 @@ TEST_F(RunbookTest, TheRecordOfAMigrationCannotBeRead) {
   EXPECT_THAT(Ok({"get", "events", "r"}), HasSubstr("v"));
 }
 
-// That of a move which is under way: move_repair_test.
+// move_repair_test damages the record of a move that is under way.
 TEST_F(RunbookTest, TheRecordOfAMoveCannotBeReadThoughNoneIsUnderWay) {
   const Page page("The record of a move cannot be read", {});
   Ok({"dataset", "create", "events"});

@@ -13,7 +13,7 @@ namespace kvstore::testing {
 /// A copy of a dataset, made of its changes.
 class Replica {
  public:
-  /// Applies all changes of a dataset behind `token`, which is updated; begins with kChangesFromBegin if it
+  /// Applies all changes of a dataset after `token`, which is updated; begins with kChangesFromBegin if it
   /// is empty.
   absl::Status Follow(KVStore& store, const std::string& dataset, std::string& token, uint32_t limit = 100);
 

@@ -67,7 +67,7 @@ TEST(Rows, NoStatementReadsAllExpiredCells) {
   Opened dataset({.name = "events", .max_versions = 0, .ttl_ms = 3'600'000});
   const std::string row = "user";
   const std::string now = std::to_string(WallClockMs());
-  // Many columns, then a long one, and behind them a cell that has not expired.
+  // Many columns, then a long one, and after them a cell that has not expired.
   ServerOf(row).Run("INSERT INTO " + TableOf(row) +
                     " SELECT 'user', CONCAT('c', LPAD(seq, 6, '0')), 1, 'v' FROM " + Numbers(1, 40000));
   ServerOf(row).Run("INSERT INTO " + TableOf(row) + " SELECT 'user', 'd', seq, 'v' FROM " +
@@ -118,7 +118,7 @@ TEST(Rows, AnEmptyPageEndsAmongAMillionExpiredColumns) {
   ASSERT_OK_AND_ASSIGN(const RowPage empty, dataset.rows->Get(row, {}, std::nullopt));
   EXPECT_TRUE(empty.items.empty());
   ASSERT_TRUE(empty.next.has_value());
-  // The page ended behind a column that it had looked at, and did not go on to the end of the row.
+  // The page ended after a column that it had looked at, and did not go on to the end of the row.
   EXPECT_GT(empty.next->column, "c1000000");
   EXPECT_LT(empty.next->column, "c1100000");
   ASSERT_OK_AND_ASSIGN(const RowPage last, dataset.rows->Get(row, {}, empty.next));
@@ -385,7 +385,7 @@ TEST(Rows, AScanThatFindsNothingReadsItsRangeInPiecesAndSeesThatTheCallIsOver) {
     }
     EXPECT_GE(pauses, 6);
   }
-  // Nothing behind the range is read.
+  // Nothing after the range is read.
   range.start = "r000010";
   range.end = "r000020";
   const uint64_t before = EntriesRead(row);
@@ -415,7 +415,7 @@ TEST(Rows, AScanPausesOnlyWhereItHasGotFurther) {
       if (!position || !positions.insert(position->row).second) return size_t{1000};
     }
   };
-  // A position is a row, so that there is none behind shards without any.
+  // A position is a row, so that there is none after shards without any.
   EXPECT_EQ(pauses({}), 0u);
   EXPECT_EQ(pauses({.columns = {{"d"}}}), 0u);
   std::set<uint32_t> shards;

@@ -194,7 +194,7 @@ TEST_F(BoundsTest, WhatIsBehindManyDeletedCellsIsFoundUnlessTheCallIsOver) {
     ASSERT_OK_AND_ASSIGN(const auto scan, rows_->Scan({}, {}, std::nullopt));
     ScannedRow row;
     EXPECT_THAT(scan->Next(row).status(), cancelled);
-    // A read of a named column does not go on behind that column.
+    // A read of a named column does not go on past that column.
     EXPECT_OK(rows_->Get("r", {.columns = {{"c000000"}}}, std::nullopt));
   }
 }
@@ -228,7 +228,7 @@ TEST_F(BoundsTest, DeletedVersionsOfAColumnAreNotPassedOneByOneOnTheWayToTheNext
     EXPECT_GE(passed, rocks::kMaxDeletedInARow / 2)
         << "the first column is long, which nobody can know before";
     EXPECT_LE(passed, 2 * rocks::kMaxDeletedInARow);
-    // Who wants older versions gets those that are left.
+    // A read of older versions gets those that are left.
     ASSERT_OK_AND_ASSIGN(const RowPage all, rows_->Get("r", {.versions = 5}, std::nullopt));
     ASSERT_EQ(all.items.size(), kColumns);
     for (const Item& item : all.items) {

@@ -68,7 +68,7 @@ TEST(CellKey, MalformedBytesAreFoundOut) {
   EXPECT_FALSE(
       Decode("a\0\x01"
              "b"s,
-             out));  // bytes behind the end mark
+             out));  // bytes after the end mark
   const std::string good = Key("row", "column", 1);
   for (size_t size = 0; size < good.size(); ++size) EXPECT_FALSE(ParseCellKey(good.substr(0, size))) << size;
   EXPECT_FALSE(ParseCellKey(good + "x"));

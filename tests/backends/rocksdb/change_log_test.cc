@@ -392,7 +392,7 @@ TEST_F(ChangeLogTest, ALogHasABoundInBytes) {
     while (unit.size() < kUnitBytes) unit += static_cast<char>(random.Below(256));
     WriteWhole(unit, unit.size());
   }
-  // Of what is in files RocksDB knows the size.
+  // RocksDB knows the size of data in files, and estimates that of data in memory.
   ASSERT_TRUE(backend_->engine().db().Flush({}, log().handle()).ok());
   ASSERT_OK(log().Trim());
   EXPECT_THAT(log().Read(begin, 10, kBytes), FailsWith(absl::StatusCode::kOutOfRange, "not kept any more"));

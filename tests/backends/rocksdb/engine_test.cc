@@ -198,7 +198,7 @@ TEST_F(EngineTest, PartitionsSplitWhatIsInFiles) {
 TEST_F(EngineTest, DamagedKeysAreReported) {
   const auto rows = Rows({.name = "rows", .max_versions = 0, .incarnation = 1});
   ASSERT_OK(PutCell(*rows, "a", "x", "v", 1));
-  // The bytes behind enc("r") are not a column and a timestamp.
+  // The bytes after enc("r") are not a column and a timestamp.
   const std::string damaged = std::string("r\0\1", 3) + "no column, no end";
   ASSERT_TRUE(db().Put({}, Handle("rows"), damaged, "v").ok());
   EXPECT_THAT(rows->Get("r", {}, std::nullopt), FailsWith(absl::StatusCode::kDataLoss, ""));

@@ -72,7 +72,7 @@ TEST_F(LogScanTest, WhatACrashTearsIsNoDamage) {
   }
 }
 
-/// A size that points behind the end of the log, in a block that is there as a whole.
+/// A size that points past the end of the log, in a block that is there as a whole.
 TEST_F(LogScanTest, ADamagedSizeIsNoTornEnd) {
   constexpr size_t kBlock = 32 << 10;
   const size_t last_whole = (bytes_.size() / kBlock - 1) * kBlock;

@@ -13,7 +13,7 @@ namespace {
 /// 2013-03-31T10:30:00Z
 constexpr int64_t kNow = 1'364'725'800'000;
 
-/// Parses a command line of `kv report query` behind these words.
+/// Parses a command line of `kv report query` that ends with these words.
 QueryArguments Parse(std::vector<std::string> words) {
   QueryArguments arguments;
   CLI::App app;

@@ -51,7 +51,7 @@ TEST(QuerySteps, DaysAreComparedByTheirDayOfTheMonth) {
 }
 
 TEST(QuerySteps, ADayThatAMonthDoesNotHaveIsNotTheFirstOfTheNext) {
-  // The days behind February are in the time that is compared with, too.
+  // The days after February are in the time that is compared with, too.
   const auto days = Pairs(Compared("2013-03-28", "2013-04-03", "1d", "1mo"));
   EXPECT_EQ(days, (std::vector<std::string>{"03-28 00:00 with 02-28 00:00", "03-29 00:00 with nothing",
                                             "03-30 00:00 with nothing", "03-31 00:00 with nothing",

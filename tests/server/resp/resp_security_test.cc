@@ -16,7 +16,7 @@
 #include "tests/support/eventually.h"
 #include "tests/support/temp_dir.h"
 
-/// Who may do what over the Redis protocol.
+/// Tests who may do what over the Redis protocol.
 namespace kvstore::testing {
 namespace {
 
