@@ -12,8 +12,8 @@ enum class Right : uint8_t { kNone, kRead, kWrite, kAdmin };
 /// The names of rights in the list of callers, by their numbers.
 inline constexpr std::array<std::string_view, 4> kRightNames = {"none", "read", "write", "admin"};
 
-/// The methods of the services: those of backend_api/operations.def, in its order, kEndpoint, and those that the
-/// HTTP API alone has.
+/// The methods of the services: those of backend_api/operations.def, in its order, kEndpoint, and those that
+/// the HTTP API alone has.
 enum class Operation : uint8_t {
 #define KV_UNARY(name, right, quick) k##name,
 #define KV_PRODUCED(name, right) k##name,
