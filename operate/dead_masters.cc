@@ -101,7 +101,8 @@ std::string DeadMasters::FenceMaster(Leader& leader, const Pair& pair, PairRecor
   if (leader.options.fence.empty() || (fenced_ms <= now_ms && now_ms - fenced_ms < kFencedMs)) return "";
   // This process may have been stopped since it looked.
   if (BootClockMs() - leader.looked_ms > kLookHoldsMs) return "it was looked at too long ago";
-  if (auto fenced = RunFence(leader.options, pair.master); !fenced.ok()) return std::string(fenced.message());
+  if (auto fenced = RunFence(leader.options, pair.master, leader.is_busy); !fenced.ok())
+    return std::string(fenced.message());
   leader.journal.Add({.kind = "act",
                       .subject = pair.master.ToString(),
                       .text = "was fenced by " + leader.options.fence.front()});

@@ -14,13 +14,16 @@ namespace {
 
 /// How often the program is asked whether it has ended.
 constexpr std::chrono::milliseconds kFencePoll{20};
+constexpr std::chrono::seconds kWaitsEvery{2};
 
 }  // namespace
 
-absl::Status RunFence(const OperateOptions& options, const Host& host) {
+absl::Status RunFence(const OperateOptions& options, const Host& host, const std::function<void()>& waits) {
   std::vector<std::string> command = options.fence;
   command.push_back(host.ToString());
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(options.fence_ms);
+  const auto begin = std::chrono::steady_clock::now();
+  const auto deadline = begin + std::chrono::milliseconds(options.fence_ms);
+  auto next = begin + kWaitsEvery;
   shardops::Program program(std::move(command), /*in=*/-1, /*out=*/-1);
   for (;;) {
     if (const auto ended = program.TryJoin()) {
@@ -28,7 +31,12 @@ absl::Status RunFence(const OperateOptions& options, const Host& host) {
       return absl::FailedPreconditionError(
           fmt::format("{} (operate.fence) cannot be run: there is no such program", options.fence.front()));
     }
-    if (std::chrono::steady_clock::now() >= deadline) {
+    const auto now = std::chrono::steady_clock::now();
+    if (now >= next) {
+      next = now + kWaitsEvery;
+      waits();
+    }
+    if (now >= deadline) {
       return absl::DeadlineExceededError(fmt::format("{} {} has not ended within {} ms (operate.fence_ms)",
                                                      options.fence.front(), host.ToString(),
                                                      options.fence_ms));

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+
 #include "absl/status/status.h"
 #include "operate/options.h"
 #include "shardmap/shard_map.h"
@@ -11,6 +13,7 @@ namespace kvstore::operate {
 /// and was ended; FAILED_PRECONDITION if there is no such program.
 ///
 /// options  With a fence.
-absl::Status RunFence(const OperateOptions& options, const Host& host);
+/// waits    Is called every two seconds until the program has ended.
+absl::Status RunFence(const OperateOptions& options, const Host& host, const std::function<void()>& waits);
 
 }  // namespace kvstore::operate

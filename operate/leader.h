@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "operate/journal.h"
 #include "operate/membership.h"
@@ -22,6 +23,9 @@ struct Leader {
   bool dry_run = false;
   /// When the masters were asked, by a clock that goes on while the machine sleeps (BootClockMs).
   uint64_t looked_ms = 0;
+  /// To be called every few seconds during steps that take long: keeps the leadership, and this process
+  /// ready.
+  std::function<void()> is_busy;
 };
 
 /// Milliseconds of a clock that nobody sets, and that goes on while this process or its machine is stopped.

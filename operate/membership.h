@@ -46,6 +46,9 @@ class Membership {
   /// Says something to the others, hears what they say, and takes the leadership over if nobody has it.
   /// UNAVAILABLE if ZooKeeper cannot be reached: this process must not act then.
   absl::StatusOr<Meeting> Meet(const Json& says);
+  /// Tells the others that this process works at something that takes long, so that it keeps the leadership
+  /// (see FindLeader). It says nothing of the masters: what it saw of them is old by then.
+  absl::Status SayBusy() { return Say(Json::object()).status(); }
   /// Gives the leadership up, so that another process takes it at once.
   void Leave();
 

@@ -179,7 +179,8 @@ void Orchestrator::Lead(const Meeting& meeting, const std::vector<shardops::Pair
                 .options = setup_.options,
                 .meeting = meeting,
                 .dry_run = setup_.dry_run,
-                .looked_ms = looked_ms};
+                .looked_ms = looked_ms,
+                .is_busy = [this] { SayBusy(); }};
   alarms_.Set("masters", dead_masters_.Handle(leader, pairs, silences), kSettle, Alarms::Same::kSubject);
   TakeFindings(leader);
   std::vector<Finding> alone;
@@ -192,6 +193,15 @@ void Orchestrator::Lead(const Meeting& meeting, const std::vector<shardops::Pair
   }
   alarms_.Set("operate", alone, kSettle);
   Publish(meeting);
+}
+
+void Orchestrator::SayBusy() {
+  if (auto said = membership_.SayBusy(); !said.ok()) {
+    spdlog::warn("the other processes cannot be told that this one is busy: {}", std::string(said.message()));
+    return;
+  }
+  const MutexLock lock(mutex_);
+  figures_.at = Clock::now();
 }
 
 void Orchestrator::TakeFindings(Leader& leader) {

@@ -76,6 +76,8 @@ class Orchestrator {
   void SetLeads(const Meeting& meeting);
   void Lead(const Meeting& meeting, const std::vector<shardops::Pair>& pairs,
             const std::vector<Silence>& silences, uint64_t looked_ms);
+  /// Keeps the leadership during a step that takes long.
+  void SayBusy();
   /// Takes over what the thread that inspects hosts, and the checks, have found.
   void TakeFindings(Leader& leader);
   /// Brings alarms and journal to ZooKeeper.

@@ -7,6 +7,7 @@
 
 #include "catalog/zookeeper_ledger.h"
 #include "operate/pair_records.h"
+#include "tests/support/eventually.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/zookeeper_server.h"
 
@@ -48,6 +49,17 @@ TEST_F(MembershipTest, OneLeadsAndAllHearWhatTheOthersSay) {
   EXPECT_EQ(third.still_leads.version, first.still_leads.version);
   ASSERT_EQ(third.others.size(), 1u);
   EXPECT_EQ(third.others[0].who, "bob");
+}
+
+TEST_F(MembershipTest, OneThatIsBusyIsHeardAndHasSeenNothing) {
+  ASSERT_OK(ann_.membership.Meet({{"silent", nlohmann::json::array()}}));
+  ASSERT_OK_AND_ASSIGN(const auto before, bob_.membership.Meet({}));
+  ASSERT_TRUE(Eventually([&] {
+    if (!ann_.membership.SayBusy().ok()) return false;
+    const auto after = bob_.membership.Meet({});
+    return after.ok() && after->leader == "ann" && after->others.size() == 1 &&
+           after->others[0].said_ms > before.others[0].said_ms && after->others[0].says.empty();
+  }));
 }
 
 TEST_F(MembershipTest, AnotherOneLeadsWhenTheLeaderIsGone) {
