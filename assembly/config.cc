@@ -80,6 +80,9 @@ void ReadBackends(JsonFields& fields, BackendReaderContext& context, OpenOptions
   if (!given) {
     return fields.Fail("default_backend", "is missing: say which backend is for datasets that name none");
   }
+  // One whose own mistake was told above is not a mistake of the default.
+  if (const Json* all = fields.Find("backends"); all != nullptr && all->is_object() && all->contains(*given))
+    return;
   std::string problem = fmt::format("'{}' is not a backend of this configuration", *given);
   if (!names.empty()) problem += fmt::format("; its backends are {}", fmt::join(names, ", "));
   fields.Fail("default_backend", problem);

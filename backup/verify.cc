@@ -55,6 +55,10 @@ class Verification {
     if (const BackedUpFile* catalog = manifest_.Find("catalog.json"); catalog != nullptr) {
       if (auto status = CheckCatalog(*catalog); !status.ok()) return status;
     }
+    // That catalog lacks the datasets whose entries in ZooKeeper could not be read.
+    if (const BackedUpFile* nodes = manifest_.Find(kSharedNodesFile); nodes != nullptr) {
+      if (auto entries = ReadEntries(*nodes); !entries.ok()) return entries.status();
+    }
     const BackedUpFile& file = *manifest_.Find("rocksdb/CURRENT");
     auto current = ReadSmall(file);
     if (!current.ok()) return current.status();
@@ -105,15 +109,26 @@ class Verification {
       found_.problems.push_back(fmt::format("{} is not among its files", kSharedNodesFile));
       return absl::OkStatus();
     }
-    const auto text = ReadSmall(*file);
-    if (!text.ok() || !*text) return text.status();
+    const auto entries = ReadEntries(*file);
+    if (!entries.ok()) return entries.status();
+    for (const CatalogEntry& entry : *entries) found_.datasets.push_back(entry.spec.name);
+    return absl::OkStatus();
+  }
+
+  /// Reads the entries of a catalog in ZooKeeper.
+  absl::StatusOr<std::vector<CatalogEntry>> ReadEntries(const BackedUpFile& file) {
+    const auto text = ReadSmall(file);
+    if (!text.ok()) return text.status();
+    if (!*text) return std::vector<CatalogEntry>();
     const auto nodes = DecodeSharedNodes(**text);
     if (!nodes.ok()) {
-      AddProblem(*file, fmt::format("does not decode: {}", std::string(nodes.status().message())));
-      return absl::OkStatus();
+      AddProblem(file, fmt::format("does not decode: {}", std::string(nodes.status().message())));
+      return std::vector<CatalogEntry>();
     }
-    for (const CatalogEntry& entry : ActiveEntries(*nodes)) found_.datasets.push_back(entry.spec.name);
-    return absl::OkStatus();
+    std::vector<std::string> unreadable;
+    std::vector<CatalogEntry> entries = ActiveEntries(*nodes, &unreadable);
+    for (const std::string& entry : unreadable) AddProblem(file, entry);
+    return entries;
   }
 
   absl::Status CheckCatalog(const BackedUpFile& file) {

@@ -65,12 +65,18 @@ absl::StatusOr<SharedNodes> DecodeSharedNodes(std::string_view text) {
   return nodes;
 }
 
-std::vector<CatalogEntry> ActiveEntries(const SharedNodes& nodes) {
+std::vector<CatalogEntry> ActiveEntries(const SharedNodes& nodes, std::vector<std::string>* unreadable) {
   std::vector<CatalogEntry> entries;
   for (auto node = nodes.lower_bound(std::string(kEntries));
        node != nodes.end() && node->first.starts_with(kEntries); ++node) {
     auto entry = DecodeCatalogEntry(node->second);
-    if (entry.ok() && entry->state == DatasetState::kActive) entries.push_back(*std::move(entry));
+    if (!entry.ok()) {
+      if (unreadable != nullptr) {
+        unreadable->push_back(fmt::format("{}: {}", node->first, std::string(entry.status().message())));
+      }
+    } else if (entry->state == DatasetState::kActive) {
+      entries.push_back(*std::move(entry));
+    }
   }
   return entries;
 }

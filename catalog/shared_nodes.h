@@ -33,7 +33,12 @@ std::string EncodeSharedNodes(const SharedNodes& nodes);
 absl::StatusOr<SharedNodes> DecodeSharedNodes(std::string_view text);
 
 /// Returns the entries of the datasets that exist, by name. Leaves out those that were being created or
-/// dropped, and without an error also those that cannot be read.
-std::vector<CatalogEntry> ActiveEntries(const SharedNodes& nodes);
+/// dropped, and those that cannot be read.
+///
+/// unreadable  receives "datasets/events: " and what is wrong with it, for each entry that cannot be read.
+/// May be
+///             null.
+std::vector<CatalogEntry> ActiveEntries(const SharedNodes& nodes,
+                                        std::vector<std::string>* unreadable = nullptr);
 
 }  // namespace kvstore

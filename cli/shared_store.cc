@@ -1,6 +1,7 @@
 #include "cli/shared_store.h"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include <map>
 #include <optional>
@@ -25,7 +26,8 @@ using StoreFiles = std::map<std::string, std::string>;
 StoreFiles FilesOf(const SharedNodes& nodes, const std::string& backend) {
   StoreFiles files;
   std::vector<CatalogEntry> entries;
-  for (CatalogEntry& entry : ActiveEntries(nodes)) {
+  std::vector<std::string> unreadable;
+  for (CatalogEntry& entry : ActiveEntries(nodes, &unreadable)) {
     if (entry.spec.backend != backend) continue;
     const auto record = nodes.find("migrations/" + entry.spec.name);
     // A record is empty when its migration has ended.
@@ -33,6 +35,13 @@ StoreFiles FilesOf(const SharedNodes& nodes, const std::string& backend) {
       files["migrations/" + entry.spec.name + ".json"] = record->second;
     }
     entries.push_back(std::move(entry));
+  }
+  for (const std::string& entry : unreadable) {
+    spdlog::warn(
+        "the catalog of the backup lacks a dataset whose entry cannot be read; its data, and the entry as it "
+        "is, are "
+        "in the backup: {}",
+        entry);
   }
   files["catalog.json"] = EncodeCatalog(entries);
   return files;

@@ -52,7 +52,7 @@ absl::StatusOr<bool> ReadNewest(PairBackup& newest, uint64_t at_ms) {
     const absl::Status& read = manifest.status();
     if (absl::IsNotFound(read)) continue;  // pruned meanwhile
     if (absl::IsDataLoss(read) || absl::IsFailedPrecondition(read)) {
-      newest.problem = std::string(read.message());
+      if (newest.problem.empty()) newest.problem = std::string(read.message());
       continue;
     }
     if (!manifest.ok()) return read;

@@ -12,6 +12,7 @@
 #include "backup/layout.h"
 #include "backup/prune.h"
 #include "backup/verify.h"
+#include "catalog/shared_nodes.h"
 #include "kvstore_api/call_scope.h"
 #include "tests/backup/fake_store.h"
 #include "tests/support/faulty_blobs.h"
@@ -29,6 +30,7 @@ using ::testing::ElementsAre;
 using testing::FailsWith;
 using testing::FakeStore;
 using testing::FaultyBlobs;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
@@ -52,6 +54,15 @@ TEST_F(BackupCreate, ABackupIsRestoredAsItWas) {
   ASSERT_OK_AND_ASSIGN(const Manifest read, backup::ReadManifest(*blobs_, made.id));
   EXPECT_EQ(read, made);
   EXPECT_EQ(Restored(read), store_.files());
+}
+
+TEST_F(BackupCreate, AnEntryOfASharedCatalogThatCannotBeReadIsFound) {
+  const auto problems = [&](const SharedNodes& nodes) {
+    store_.Put(kSharedNodesFile, EncodeSharedNodes(nodes));
+    return Problems(MustCreate(), *blobs_);
+  };
+  EXPECT_THAT(problems({{"dropped/x", "1"}}), IsEmpty());
+  EXPECT_THAT(problems({{"datasets/events", "damaged"}}), ElementsAre(HasSubstr("datasets/events: ")));
 }
 
 TEST_F(BackupCreate, TheManifestIsPutLast) {

@@ -65,8 +65,10 @@ TEST(SharedNodes, DatasetsThatExistAreFound) {
                              {"datasets/e", EntryOf("e", DatasetState::kActive)},
                              {"dropped/x", "1"}};
   std::vector<std::string> names;
-  for (const CatalogEntry& entry : ActiveEntries(nodes)) names.push_back(entry.spec.name);
+  std::vector<std::string> unreadable;
+  for (const CatalogEntry& entry : ActiveEntries(nodes, &unreadable)) names.push_back(entry.spec.name);
   EXPECT_THAT(names, ::testing::ElementsAre("a", "e"));
+  EXPECT_THAT(unreadable, ::testing::ElementsAre(::testing::StartsWith("datasets/d: ")));
 }
 
 }  // namespace
