@@ -15,7 +15,7 @@ namespace kvstore {
 
 /// The contents of a configuration file, in parts that know nothing of each other.
 struct Config {
-  OpenOptions store;     ///< What the store consists of: directory, backends, where the catalog is.
+  OpenOptions store;     ///< The store's parts: its directory, its backends, and where its catalog is.
   ServerOptions server;  ///< How `kv serve` serves it: addresses, TLS, tokens, limits.
   std::optional<BackupConfig> backup;  ///< Where the backups of its embedded engine are.
   operate::OperateOptions operate;     ///< How `kv operate` looks after its fleet.

@@ -16,12 +16,12 @@ class BackupMaker {
   /// A backup that was made.
   struct Made {
     std::string id;
-    std::string url;  ///< Of the store of backups in which it is.
+    std::string url;  ///< The URL of the store of backups in which it is.
     uint64_t began_ms = 0;
     uint64_t finished_ms = 0;
-    uint64_t bytes = 0;  ///< Of all files.
+    uint64_t bytes = 0;  ///< The size of all its files together.
     uint64_t files = 0;
-    uint64_t units = 0;  ///< Of a dataset; 0 for a whole store.
+    uint64_t units = 0;  ///< The units of the dataset; 0 in a backup of a whole store.
     uint64_t sent_bytes = 0;
     uint64_t sent_objects = 0;
   };
@@ -45,7 +45,7 @@ class Backups : public BackupMaker {
  public:
   /// The newest backups.
   struct Listed {
-    std::string url;            ///< Of the store of backups that was listed.
+    std::string url;            ///< The URL of the store of backups that was listed.
     std::vector<Made> backups;  ///< Newest first.
     /// The IDs of those among them whose manifests cannot be read.
     std::vector<std::string> unreadable;
@@ -54,8 +54,8 @@ class Backups : public BackupMaker {
   /// The result of a verification.
   struct Verified {
     std::string id;
-    uint64_t objects = 0;               ///< That were looked at.
-    uint64_t read_bytes = 0;            ///< That were read and compared with their checksums.
+    uint64_t objects = 0;               ///< Objects that were looked at.
+    uint64_t read_bytes = 0;            ///< Bytes that were read and compared with their checksums.
     std::vector<std::string> problems;  ///< A line each; empty: the backup is whole, as far as was looked.
   };
 

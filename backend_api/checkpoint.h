@@ -39,7 +39,7 @@ class Checkpoint {
         files_(std::move(files)),
         engine_(std::move(engine)),
         sequence_(sequence) {}
-  /// Removes the folder. What cannot be removed now is removed when the store is opened the next time.
+  /// Removes the folder. Files that cannot be removed now are removed when the store is opened the next time.
   ~Checkpoint() {
     std::error_code ignored;
     std::filesystem::remove_all(folder_, ignored);

@@ -35,7 +35,7 @@ struct UnitChanges {
 /// How much a call returns.
 struct ChangeLimits {
   size_t changes = 1000;
-  size_t bytes = size_t{4} << 20;  ///< Of units, about; at least one change is returned.
+  size_t bytes = size_t{4} << 20;  ///< The size of the units, about; at least one change is returned.
 };
 
 /// A follower of changes that has a name; as ChangeConsumer.

@@ -17,9 +17,9 @@ namespace kvstore {
 
 /// A write of the log. Its changes have numbers, one after the other, which are never used again.
 struct LoggedWrite {
-  uint64_t number = 0;   ///< Of its first change.
+  uint64_t number = 0;   ///< The number of its first change.
   uint32_t changes = 0;  ///< How many it has; at least one.
-  std::string bytes;     ///< What only the engine understands.
+  std::string bytes;     ///< The write in a form that only the engine understands.
   uint64_t last() const { return number + changes - 1; }
   friend bool operator==(const LoggedWrite&, const LoggedWrite&) = default;
 };

@@ -12,8 +12,8 @@
 namespace kvstore::backup {
 
 /// Makes a backup of one dataset in units, whatever backend it is on, while it serves: reads a snapshot, its
-/// partitions in parallel, sends what the destination lacks, and puts the manifest last. What else
-/// CreateBackup (create.h) says holds for it, too.
+/// partitions in parallel, sends what the destination lacks, and puts the manifest last. The other promises
+/// of CreateBackup (create.h) hold for it, too.
 ///
 /// Files are cut at units whose keys say so, so that a change is in one file, and those around it are what
 /// they were.

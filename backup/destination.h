@@ -34,8 +34,8 @@ class Destination {
   /// ends; empty if there is none.
   std::string YoungObject(std::string_view identity, uint64_t size) const;
   /// The names under which an object with these bytes may be put, of which the next one is for the case that
-  /// the one before is taken. What the newest backup names and has lost is put where it was, which mends that
-  /// backup, too.
+  /// the one before is taken. An object that the newest backup names and has lost is put under its old name,
+  /// which mends that backup, too.
   ///
   /// id  of the backup that puts it.
   std::vector<std::string> NamesFor(std::string_view identity, uint64_t size, std::string_view id) const;

@@ -20,7 +20,7 @@ struct BackupList {
   std::map<std::string, uint64_t> removed;
 };
 
-/// Lists the backups. What has no manifest, because its create did not end, is not listed.
+/// Lists the backups. A backup without a manifest, whose create did not end, is not listed.
 absl::StatusOr<BackupList> ListBackups(BlobStore& blobs);
 
 /// Returns why a store of backups has no backup of a whole store, for somebody who expected one: that there

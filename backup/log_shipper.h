@@ -44,7 +44,7 @@ class LogShipper {
   /// Makes a backup of the store now.
   using BaseMaker = std::function<absl::StatusOr<Manifest>(BlobStore& blobs)>;
 
-  /// Starts the thread. What the functions use must outlive this.
+  /// Starts the thread. All that the functions use must outlive this.
   LogShipper(std::unique_ptr<WriteLog> log, Opener open, BaseMaker make_base, ShipperOptions options);
   /// Stops it; returns when what the thread is at has ended.
   ~LogShipper();
@@ -60,7 +60,7 @@ class LogShipper {
     uint64_t failures = 0;
     uint64_t chains = 0;
     uint64_t shipped_until_ms = 0;  ///< All that was written before this time was sent; 0: nothing yet.
-    absl::Status last_error;        ///< Of the last attempt to send; OK if it succeeded.
+    absl::Status last_error;        ///< The result of the last attempt to send; OK if it succeeded.
   };
   Figures figures() const;
   void Describe(MetricsSink& sink) const;

@@ -55,7 +55,7 @@ struct ServerPart {
   uint64_t domain = 0;  ///< The pair's gtid_domain_id.
   std::string gtid;     ///< The position up to which the backup has all transactions: "1-1-17,2-3-4".
   std::vector<ShardSpan> shards;  ///< Those that the maps had on the pair.
-  uint64_t bytes = 0;             ///< Of the stream before it was compressed.
+  uint64_t bytes = 0;             ///< The size of the stream before it was compressed.
 
   bool operator==(const ServerPart&) const = default;
 };
@@ -67,11 +67,11 @@ struct Manifest {
   uint64_t began_ms = 0;     ///< Every write that was acknowledged before this time is in the backup.
   uint64_t finished_ms = 0;  ///< When the manifest was put.
   std::string host;          ///< The host and the process that made it, for people.
-  std::string version;       ///< Of KVStore.
-  std::string engine;        ///< What wrote the files: "rocksdb 7.8.3", "units".
+  std::string version;       ///< The version of KVStore that made it.
+  std::string engine;        ///< The engine or the format of the files: "rocksdb 7.8.3", "units".
   uint64_t sequence = 0;     ///< The number of the last write that is certainly in it, as the engine counts.
   uint64_t sent_objects = 0;
-  uint64_t sent_bytes = 0;  ///< What the create sent because the destination lacked it.
+  uint64_t sent_bytes = 0;  ///< The bytes that the destination lacked, so that the backup had to send them.
   std::vector<BackedUpFile> files;
   std::optional<DatasetPart> dataset;
   std::optional<ServerPart> server;

@@ -15,7 +15,7 @@ struct Pruned {
   std::vector<std::string> removed;  ///< The backups that it has removed: they are listed no more.
   uint64_t deleted_objects = 0;      ///< With the segments of logs that no backup is followed by.
   uint64_t deleted_bytes = 0;
-  uint64_t waiting_objects = 0;  ///< That no backup needs, and that are deleted when kGraceMs are over.
+  uint64_t waiting_objects = 0;  ///< Objects that no backup needs, but that are kept until kGraceMs are over.
   uint64_t waiting_bytes = 0;
 };
 

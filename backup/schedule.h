@@ -32,15 +32,15 @@ struct ScheduleOptions {
 /// Makes a backup in an opened destination (CreateBackup, CreateHostBackup). `progress` may be null.
 using BackupMaker = std::function<absl::StatusOr<Manifest>(BlobStore& blobs, const Progress& progress)>;
 
-/// Makes backups from time to time, in a thread of its own. What the destination has decides when: after a
-/// restart, the next backup is due when it would have been without. Thread-safe.
+/// Makes backups from time to time, in a thread of its own. The backups in the destination decide when: after
+/// a restart, the next backup is due when it would have been without. Thread-safe.
 class Schedule {
  public:
   /// Opens the destination. Called before each backup, so that one that is away when a server starts does not
   /// keep it from serving.
   using Opener = std::function<absl::StatusOr<std::unique_ptr<BlobStore>>()>;
 
-  /// Starts the thread. What the functions use must outlive this.
+  /// Starts the thread. All that the functions use must outlive this.
   Schedule(BackupMaker make, Opener open, ScheduleOptions options);
   /// Stops it; returns when the call that the thread is in has ended.
   ~Schedule();
@@ -56,8 +56,8 @@ class Schedule {
     uint64_t prune_failures = 0;
     uint64_t sent_bytes = 0;
     uint64_t last_good_ms = 0;      ///< When the last good backup began, ms since 1970; 0: none is known.
-    absl::Status last_error;        ///< Of the last attempt to make a backup; OK if it succeeded.
-    absl::Status last_prune_error;  ///< Of the last prune; OK if it succeeded.
+    absl::Status last_error;        ///< The result of the last attempt to make a backup; OK if it succeeded.
+    absl::Status last_prune_error;  ///< The result of the last prune; OK if it succeeded.
   };
   Figures figures() const;
   /// Tells MakeNow what to do while another backup is being made.

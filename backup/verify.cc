@@ -43,7 +43,7 @@ class Verification {
     return absl::OkStatus();
   }
 
-  /// Reads the catalog, and the file that names the engine's own list of files. Of a dataset, the manifest
+  /// Reads the catalog, and the file that names the engine's own list of files. For a dataset, the manifest
   /// says it all.
   absl::Status CheckSchema() {
     if (manifest_.dataset) {

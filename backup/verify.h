@@ -20,9 +20,9 @@ enum class VerifyDepth : uint8_t {
 
 /// The result of a verification.
 struct Verified {
-  uint64_t objects = 0;               ///< That were looked at.
-  uint64_t read_bytes = 0;            ///< That were read and compared.
-  std::vector<std::string> datasets;  ///< That the catalog of the backup has; from kSchema on.
+  uint64_t objects = 0;               ///< Objects that were looked at.
+  uint64_t read_bytes = 0;            ///< Bytes that were read and compared.
+  std::vector<std::string> datasets;  ///< The datasets in the catalog of the backup; from kSchema on.
   std::vector<std::string> problems;  ///< One line each; empty: the backup is whole, as far as was looked.
 };
 

@@ -57,7 +57,7 @@ inline constexpr size_t kMaxListed = 1000;
 /// (open_blob_store.h). Thread-safe.
 ///
 /// A blob is there whole or not at all, also after a crash of the writer or of the machine: when a put has
-/// returned OK, the blob is durable. What a put that failed was writing is not visible, though its outcome is
+/// returned OK, the blob is durable. The blob of a put that failed is not visible, except that the outcome is
 /// unknown after UNAVAILABLE and DEADLINE_EXCEEDED.
 ///
 /// Names have 1 to 512 bytes. They consist of segments of letters, digits, '-', '_' and '.' that are
@@ -116,9 +116,9 @@ class BlobStore {
   ///           ends the call and is returned.
   virtual absl::Status Read(std::string_view name, const BlobInfo& expected, const BlobSink& sink) = 0;
 
-  /// Lists the blobs whose names begin with `prefix`, which may be empty. What was put before the first page
-  /// was asked for and is not deleted is listed. Files and objects whose names are not those of blobs are
-  /// left out.
+  /// Lists the blobs whose names begin with `prefix`, which may be empty. A blob that was put before the
+  /// first page was asked for and is not deleted is listed. Files and objects whose names are not those of
+  /// blobs are left out.
   ///
   /// after  Where to begin: empty, or BlobPage::next of the page before.
   /// limit  At most so many blobs, 1 to kMaxListed.

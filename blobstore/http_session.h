@@ -20,7 +20,7 @@ struct HttpExchange {
   std::string method;                ///< "GET", "HEAD", "PUT", "POST" or "DELETE".
   std::string url;                   ///< Encoded.
   std::vector<std::string> headers;  ///< "name: value"
-  std::string_view body;             ///< Of a PUT or POST; must outlive the exchange.
+  std::string_view body;             ///< The body of a PUT or POST; must outlive the exchange.
   uint32_t stall_timeout_ms = 20'000;
 
   // The answer.

@@ -24,7 +24,7 @@ namespace kvstore::s3 {
 /// A request to a bucket, and the last answer to it. Must not move while it runs.
 struct S3Call {
   std::string method;  ///< See HttpExchange.
-  std::string name;    ///< Of a blob, without the prefix; empty: the bucket itself.
+  std::string name;    ///< The name of a blob, without the prefix; empty: the bucket itself.
   Fields query;
   Fields headers;           ///< Besides those that every request has.
   std::string_view body;    ///< Must outlive the call.

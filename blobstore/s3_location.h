@@ -12,7 +12,7 @@ namespace kvstore::s3 {
 struct S3Location {
   std::string url;  ///< "s3://BUCKET/PREFIX", for people.
   std::string bucket;
-  std::string prefix;  ///< What all names of objects begin with: empty, or "PREFIX/".
+  std::string prefix;  ///< The beginning of the names of all objects: empty, or "PREFIX/".
   std::string region;
 
   std::string server;     ///< "https://HOST[:PORT]"; with the bucket in HOST unless it is in the path.

@@ -19,7 +19,7 @@ struct S3Request {
 /// A request before it is signed.
 struct UnsignedS3Request {
   std::string_view method;  ///< "GET"
-  std::string_view name;    ///< Of a blob, without the prefix; empty: the bucket itself.
+  std::string_view name;    ///< The name of a blob, without the prefix; empty: the bucket itself.
   Fields query;
   Fields headers;                ///< Besides those that every request has.
   std::string_view body_sha256;  ///< As lower-case hexadecimal digits.

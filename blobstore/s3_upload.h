@@ -16,7 +16,7 @@ S3Call PutCall(std::string_view name, std::string_view bytes, const Sha256Digest
 
 struct UploadResult {
   absl::Status status;
-  BlobInfo sent;  ///< What was sent; complete unless an error came before the end.
+  BlobInfo sent;  ///< The blob as it was sent; complete unless an error came before the end.
   bool may_be_done =
       false;  ///< Whether the blob may be there although `status` is ALREADY_EXISTS or NOT_FOUND.
 };

@@ -27,8 +27,8 @@ enum class ClaimMode : uint8_t {
 struct Claim {
   enum class Kind : uint8_t {
     kDataset,  ///< The existence of a dataset, its settings, and the backend that it is on.
-    kShards,   ///< Which shards of a space are open, and have the tables of datasets.
-    kHomes,    ///< Which hosts have those shards.
+    kShards,   ///< The set of open shards of a space, with the tables of datasets in them.
+    kHomes,    ///< The assignment of those shards to hosts.
     kHost,     ///< A host of the fleet, and its role.
   };
   Kind kind = Kind::kDataset;

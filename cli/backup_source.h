@@ -21,7 +21,7 @@ inline constexpr char kWhereHelp[] =
 struct BackupSet {
   std::string from;
   std::string dataset;
-  std::string host;  ///< Of the pair, as shard maps name it, now or when the backup was made.
+  std::string host;  ///< A host of the pair, as shard maps name it, now or when the backup was made.
 
   void AddTo(CLI::App& command);
   /// Opens the store of those backups. Throws Failure.

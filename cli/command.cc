@@ -84,9 +84,9 @@ bool Given(const CLI::App& app, const std::string& option) {
   return std::find(given.begin(), given.end(), app.get_option(option)) != given.end();
 }
 
-/// Decides between --data, --config, --server and their variables of the environment. What was given on the
-/// command line wins over the environment; within the environment a server wins. Ends the command if the
-/// command line names a server and also something else, which would silently not be used.
+/// Decides between --data, --config, --server and their variables of the environment. The command line wins
+/// over the environment; within the environment a server wins. Ends the command if the command line names a
+/// server and also something else, which would silently not be used.
 void ChooseStore(const CLI::App& app, Globals& globals) {
   const std::string* instead = nullptr;
   bool both = false;

@@ -22,7 +22,7 @@ enum class Outcome : uint8_t {
 struct Line {
   uint64_t number = 0;  ///< From 1.
   std::string text;
-  absl::Status problem;  ///< What is wrong with the line. A loader skips a line that has a problem already.
+  absl::Status problem;  ///< The fault of the line. A loader skips a line that has one already.
   Outcome outcome = Outcome::kRejected;
 };
 

@@ -18,7 +18,7 @@ std::string WithArguments(const std::string& command, const std::string& dataset
 /// migration is paused.
 bool WaitsForOperator(const Json& status);
 
-/// Whether it waits because its copying is paused. What a command has begun is then not done.
+/// Whether it waits because its copying is paused. Work that a command has begun is then not done.
 bool WaitsForResume(const Json& status);
 
 /// The status as text, for people.

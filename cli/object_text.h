@@ -11,8 +11,8 @@ namespace kvstore::cli {
 /// theirs.
 void PutOnOneLine(std::string& document);
 
-/// Returns the text of the member "data" of a JSON object; empty if there is none. Of several it is the last,
-/// as for a parser.
+/// Returns the text of the member "data" of a JSON object; empty if there is none. The last of several
+/// counts, as for a parser.
 ///
 /// line  must be well-formed.
 std::string_view DocumentIn(std::string_view line);

@@ -8,9 +8,9 @@ namespace kvstore::cli {
 
 /// The file that a command writes its data to, or standard output: the counterpart of InputFile. A file gets
 /// its name only when it is complete, so that half of it is never taken for all of it; one that has the name
-/// already stays until then. Only the owner can read it. What an unfinished command has written is removed,
-/// also when SIGHUP, SIGINT or SIGTERM ends the process; after a kill -9, PATH.????????.new is left. A
-/// process has at most one at a time. Externally synchronised.
+/// already stays until then. Only the owner can read it. The data that an unfinished command has written is
+/// removed, also when SIGHUP, SIGINT or SIGTERM ends the process; after a kill -9, PATH.????????.new is left.
+/// A process has at most one at a time. Externally synchronised.
 class OutputFile {
  public:
   /// path  where the file is to be, the value of the command's option --to; "-" stands for standard output.

@@ -13,7 +13,7 @@ absl::Status CheckChangeOptions(const TableOptions& options, Shape shape);
 
 /// Makes rows of a table of changes (changes_source.h): the columns of NewRowMaker, and `deleted` after them.
 /// A unit that is gone is a row with its key alone, in which `deleted` is true; a row of the dataset that was
-/// deleted as a whole is one without a `column`. Of datasets of rows the table is long.
+/// deleted as a whole is one without a `column`. For datasets of rows the table is long.
 ///
 /// options  must be right for that (CheckChangeOptions).
 std::unique_ptr<RowMaker> NewChangeRowMaker(Shape shape, const TableOptions& options);

@@ -55,10 +55,10 @@ absl::StatusOr<Manifest> FindBase(BlobStore& blobs, const ExportRequest& request
 
 /// Writes a dataset as Parquet files, its parts in parallel, and their manifest last: until that is there,
 /// there is no export. The rows of a row group are in the order of the dataset's keys; a file has about 32
-/// MiB. What a call that failed has put is removed, unless the put of the manifest failed: it may be there
-/// all the same, or may still land. What such a call has left, or one that was killed, is in a folder that
-/// nobody reads unless the manifest names it. If another call with the same token was faster, its export is
-/// returned.
+/// MiB. The files that a call that failed has put are removed, unless the put of the manifest failed: it may
+/// be there all the same, or may still land. The remains of such a call, or of one that was killed, are in a
+/// folder that nobody reads unless the manifest names it. If another call with the same token was faster, its
+/// export is returned.
 ///
 /// source    with ExportRequest::since, that of OpenChanges.
 /// request   what is asked for; its options must be right for the shape (CheckTableOptions).

@@ -26,7 +26,7 @@ class Lane : public RowSink {
   struct Common {
     BlobStore& blobs;
     std::string program;  ///< kv-parquet.
-    std::string id;       ///< Of the export.
+    std::string id;       ///< The ID of the export.
     std::string data;     ///< The folder, below that of the export, in which files are put.
     pipe::Schema schema;
     /// Told the bytes of units that were read; its error ends the export.

@@ -51,8 +51,8 @@ struct Manifest {
   uint64_t as_of_ms = 0;     ///< Cells that had expired by then are not in it.
   uint64_t began_ms = 0;     ///< When the export began.
   uint64_t finished_ms = 0;  ///< When the manifest was put.
-  std::string host;          ///< Who made it, for people.
-  std::string version;       ///< Of KVStore.
+  std::string host;          ///< The user, the host and the process that made it, for people.
+  std::string version;       ///< The version of KVStore that made it.
   std::string data;          ///< The folder, below that of the export, that has its files and no others.
   /// The token of changes with which an export of changes goes on after this one; empty: none can.
   std::string changes;

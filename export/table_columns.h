@@ -14,7 +14,7 @@ namespace kvstore::exports {
 /// A column of a table that was asked for: of wide rows the column of that name; of objects a field of their
 /// documents.
 struct TableColumn {
-  std::string name;  ///< Of objects a path, "owner.name".
+  std::string name;  ///< For objects, a path: "owner.name".
   pipe::ColumnType type = pipe::ColumnType::kBytes;
   friend bool operator==(const TableColumn&, const TableColumn&) = default;
 };

@@ -12,9 +12,9 @@
 ///
 ///   log/CHAIN/NUMBER   a segment: two lines of JSON, as a manifest has them, and the log, packed by zstd
 ///
-/// Names, chains and numbers are those of the log of an embedded store (backup/log_segment.h). What a chain
-/// has of the time before the end of its backup is there twice, in the chain before, too; transactions are
-/// told apart by their GTIDs.
+/// Names, chains and numbers are those of the log of an embedded store (backup/log_segment.h). The part of a
+/// chain before the end of its backup is there twice, in the chain before, too; transactions are told apart
+/// by their GTIDs.
 namespace kvstore::fleet_backup {
 
 /// The most bytes of log in a segment. It usually has some MiB; one transaction may be far larger.

@@ -59,7 +59,7 @@ class HostFollower {
     uint64_t failures = 0;       ///< Attempts to send the log that have failed.
     uint64_t sent_until_ms = 0;  ///< All that the slave had logged at this time was sent; 0: not known.
     bool is_slave = false;       ///< Whether the host was the slave of its pair when that was looked at last.
-    absl::Status last_error;     ///< Of the last attempt; OK if it succeeded.
+    absl::Status last_error;     ///< The result of the last attempt; OK if it succeeded.
   };
   Figures figures() const;
   void Describe(MetricsSink& sink) const;

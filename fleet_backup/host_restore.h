@@ -32,9 +32,9 @@ struct HostRestoreOptions {
 
 /// The state of a server that was restored.
 struct RestoredHost {
-  SpooledLog log;     ///< What was played.
+  SpooledLog log;     ///< The log that was played.
   std::string gtid;   ///< The GTID position that the server has.
-  SharedNodes nodes;  ///< What processes shared in ZooKeeper then.
+  SharedNodes nodes;  ///< The nodes that processes shared in ZooKeeper then.
 };
 
 /// Called while the restored server runs, when all its data is there.

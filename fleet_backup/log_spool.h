@@ -22,7 +22,7 @@ struct SpooledLog {
   uint64_t transactions = 0;
   uint64_t bytes = 0;
   bool at_end = true;  ///< The log that was sent ends there.
-  std::string nodes;   ///< What processes shared in ZooKeeper then; empty: what the backup has.
+  std::string nodes;   ///< The nodes that processes shared in ZooKeeper then; empty: those in the backup.
 };
 
 /// Writes the transactions after a backup whose commits began before a time to files. After an error, some

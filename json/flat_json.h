@@ -24,15 +24,15 @@ struct FlatValue {
     kOther,   ///< An array that has arrays or objects, of which nothing is kept.
   };
   Kind kind = Kind::kNull;
-  bool boolean = false;  ///< Of kind kBool.
+  bool boolean = false;  ///< The value of kBool.
   // There are many at a time, so that what only one kind has takes no room in the others.
   union {
-    int64_t integer = 0;  ///< Of kind kInteger.
-    double real;          ///< Of kind kReal and kLargeInteger.
-    size_t begin;         ///< Of kind kArray and kObject: see FlatJson::Elements and FlatJson::Fields.
+    int64_t integer = 0;  ///< The value of kInteger.
+    double real;          ///< The value of kReal and kLargeInteger.
+    size_t begin;         ///< The place of kArray and kObject: see FlatJson::Elements and FlatJson::Fields.
   };
   size_t end = 0;         ///< Likewise.
-  std::string_view text;  ///< Of kind kString; it points into what the value was read from.
+  std::string_view text;  ///< The value of kString; it points into the text from which it was read.
 };
 
 struct FlatField {

@@ -10,9 +10,9 @@ namespace kvstore {
 /// escapes, whole numbers at most 18 digits, objects each name once, and they nest at most kMaxDepth deep.
 /// A tree takes several times as long, most of it for allocations.
 ///
-/// It gives up at anything else, and at any mistake: then failed() is true, and who reads the text by
-/// ParseJson is told what it says, or where it is wrong. What is read without that is JSON, and means what
-/// ParseJson says. Externally synchronised.
+/// It gives up at anything else, and at any mistake: then failed() is true, and ParseJson, given the text,
+/// returns its content or says where it is wrong. A text that is read without giving up is JSON, and
+/// ParseJson would return the same. Externally synchronised.
 class PlainJson {
  public:
   static constexpr int kMaxDepth = 4;
@@ -37,8 +37,8 @@ class PlainJson {
   std::string_view String();
   /// Reads true or false.
   bool Bool();
-  /// Reads a value of any kind, arrays of plain values alone. What it returns is in `flat` until that removes
-  /// it; nothing is added if this gives up.
+  /// Reads a value of any kind, arrays of plain values alone. Its elements and fields are in `flat` until
+  /// that removes them; nothing is added if this gives up.
   FlatValue Value(FlatJson& flat);
 
  private:

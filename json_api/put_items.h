@@ -10,7 +10,7 @@ namespace kvstore::json_api {
 
 /// The items of a put, as read from JSON.
 struct PutItems {
-  std::vector<std::string> bytes;  ///< What the cells point into.
+  std::vector<std::string> bytes;  ///< The memory that the cells point into.
   std::vector<CellWrite> cells;
 };
 

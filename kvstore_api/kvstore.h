@@ -59,8 +59,8 @@ class KVStore {
   /// Removes the dataset and all of its data.
   [[nodiscard]] virtual absl::Status DropDataset(std::string_view dataset, const DropOptions& options) = 0;
   [[nodiscard]] virtual absl::StatusOr<DatasetSpec> GetDataset(std::string_view dataset) = 0;
-  /// Returns all datasets by name, ascending. Of a dataset whose entry in a shared catalog cannot be read,
-  /// only the name is known: its `backend` is empty.
+  /// Returns all datasets by name, ascending. A dataset whose entry in a shared catalog cannot be read has
+  /// only its name: its `backend` is empty.
   [[nodiscard]] virtual absl::StatusOr<std::vector<DatasetSpec>> ListDatasets() = 0;
   /// Returns rough sizes, without reading data.
   [[nodiscard]] virtual absl::StatusOr<DatasetStats> GetStats(std::string_view dataset) = 0;
@@ -72,7 +72,7 @@ class KVStore {
 
   /// Returns changes of a dataset that keeps them (DatasetSpec::keep_changes_ms): every write of a client
   /// that was acknowledged, at least once, and those of each column, object or entry in the order of its
-  /// writes. Never waits: the page is empty if there are none yet. What expires or becomes surplus is no
+  /// writes. Never waits: the page is empty if there are none yet. Data that expires or becomes surplus is no
   /// change.
   ///
   /// from  a token of Change or ChangePage, with which anybody can go on, in any process and after any

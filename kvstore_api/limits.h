@@ -15,8 +15,8 @@ inline constexpr size_t kMaxPutBytes = size_t{8} << 20;    ///< Column names and
 inline constexpr size_t kMaxBatchRows = 10'000;            ///< Rows, or object IDs, of one batch call.
 inline constexpr size_t kMaxListEntries = 10'000;          ///< Entries of one page of a mapping.
 inline constexpr size_t kMaxDatasetNameBytes = 48;
-inline constexpr size_t kMaxConsumerNameBytes = 64;  ///< Of a follower of changes (KVStore::SetConsumer).
-inline constexpr size_t kMaxConsumers = 100;         ///< Of a dataset.
+inline constexpr size_t kMaxConsumerNameBytes = 64;  ///< A follower's name (KVStore::SetConsumer).
+inline constexpr size_t kMaxConsumers = 100;         ///< Followers of one dataset.
 inline constexpr size_t kRequestIdBytes = 16;        ///< The size of CreateOptions::request_id.
 
 /// Timestamps are unsigned milliseconds below 2^63; sequences of mappings share the range.

@@ -84,8 +84,8 @@ struct IdRange {
 /// listing cover the dataset and do not overlap.
 struct Partition {
   std::string name;  ///< For people and for logs.
-  RowRange range;    ///< Of rows.
-  IdRange ids = {};  ///< Of objects by their IDs, and of entries of mappings by their `from`.
+  RowRange range;    ///< The rows of the partition.
+  IdRange ids = {};  ///< The IDs of its objects, or the `from` of its mappings' entries.
 };
 
 // ---- objects ----

@@ -23,7 +23,7 @@ struct SideFacts {
   absl::Status problem;
   EndpointStatus status;
   std::string boot;             ///< MigrationControl::BootId
-  std::optional<DirtyLag> lag;  ///< Of its dirty log.
+  std::optional<DirtyLag> lag;  ///< The lag of its dirty log.
   absl::Status log_problem;     ///< Why its dirty log could not be read; OK where it need not have one.
 };
 
@@ -59,18 +59,18 @@ struct Diagnosis {
   /// The backend that has all acknowledged writes, as far as can be told; empty: that cannot be told. With
   /// its engine, if both sides are the same backend.
   std::string truth;
-  std::vector<std::string> findings;  ///< What is not as it should be, each a sentence.
-  std::vector<std::string> notes;     ///< What explains the findings, but is not wrong by itself.
+  std::vector<std::string> findings;  ///< The faults, each a sentence.
+  std::vector<std::string> notes;     ///< Facts that explain the findings, but are not faults themselves.
   struct Step {
     RepairStep step = RepairStep::kResume;
-    std::string text;  ///< What it does, as a sentence that begins with a verb.
+    std::string text;  ///< The step's effect, as a sentence that begins with a verb.
   };
-  std::vector<Step> steps;  ///< What mends it, in this order.
+  std::vector<Step> steps;  ///< The steps that mend it, in this order.
   struct Decision {
     std::string why;
     std::string command;  ///< The command by which a person decides.
   };
-  std::vector<Decision> decisions;  ///< What only a person can decide.
+  std::vector<Decision> decisions;  ///< The decisions that only a person can make.
   Record rebuilt;                   ///< With kRebuildRecord.
   bool on_target = false;           ///< With kTurnRecord: whether the target is the truth.
   /// With kCompareAgain: what both sides have shows that a cutover was begun, whatever the record says.

@@ -289,8 +289,8 @@ class Migration {
   absl::Status Save(const Record& record);
   /// Puts a record in force that was stored. The caller holds changes_mutex_.
   ///
-  /// before  the record as it was when the change was decided. What threads that copy have counted since then
-  ///         is kept.
+  /// before  the record as it was when the change was decided. The counts that copying threads have made
+  ///         since then are kept.
   void Install(const Record& before, Record changed);
   /// The record as it is in force, without the progress that record() adds.
   Record InForce() const {

@@ -186,7 +186,7 @@ absl::Status Migration::Backfill() {
     return absl::OkStatus();
   }
   if (now.PartsDone() < now.parts.size()) {
-    // The backfill is paused. What it has copied so far is still kept current.
+    // The backfill is paused. The units that it has copied so far are still kept current.
     while (record().paused && !stopping() && record().wanted != Wanted::kCancel &&
            record().wanted != Wanted::kAbandon) {
       if (auto status = drainer_->status(); !status.ok()) return status;

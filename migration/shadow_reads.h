@@ -57,7 +57,7 @@ class ShadowReads {
     std::vector<std::string> different;
   };
 
-  /// Opens a tap of the dataset. What it is given must outlive it.
+  /// Opens a tap of the dataset. Its arguments must outlive it.
   ///
   /// share  of ReadTaps::kAll.
   ShadowReads(ReadTaps& taps, std::string dataset, uint32_t share, Copier& copier);

@@ -17,7 +17,7 @@ namespace kvstore::operate {
 
 /// Something that is wrong now.
 struct Finding {
-  std::string subject;  ///< What it is about, as Event::subject.
+  std::string subject;  ///< The subject of the finding, as Event::subject.
   /// A sentence, with what to do. Its numbers may change while it is the same finding.
   std::string text;
   std::string page;  ///< As Event::page.

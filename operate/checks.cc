@@ -52,8 +52,8 @@ Findings CheckMaps(FleetSession& session) {
 /// The findings on each host when it answered last.
 using LastFound = std::map<Host, std::vector<Finding>>;
 
-/// Asks each master, or each host, one after the other, what `ask` finds. What was found on a host that does
-/// not answer now is returned again, since it may still be so.
+/// Asks each master, or each host, one after the other, what `ask` finds. The findings on a host that does
+/// not answer now are returned again, since it may still be so.
 Findings AskHosts(FleetSession& session, bool masters_only, const std::atomic<bool>& active, LastFound& last,
                   const std::function<absl::Status(HostAdmin&, std::vector<Finding>&)>& ask) {
   shardops::FleetOperator& fleet = *session;

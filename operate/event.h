@@ -15,9 +15,9 @@ struct Event {
   std::string kind;
   std::string subject;  ///< A host, a pair, a dataset, "zookeeper".
   std::string text;     ///< A sentence.
-  std::string page;     ///< Of an alarm: the page and heading that say what to do, "runbook.md#..."
+  std::string page;     ///< For an alarm, the page and heading that say what to do: "runbook.md#..."
   uint64_t at_ms = 0;   ///< By this machine's clock; assigned by Journal::Add.
-  std::string by;       ///< Which process; assigned by Journal::Add.
+  std::string by;       ///< The process; assigned by Journal::Add.
 };
 
 /// {"kind", "subject", "text", "at_ms", "by"}, and "page" if it has one.

@@ -31,8 +31,8 @@ class Journal {
 
   /// Logs an event, appends it to the file, and hands it to the webhook; Publish brings it to ZooKeeper.
   void Add(Event event);
-  /// Adds what was added since to the journal in ZooKeeper. What cannot be written now is tried again by the
-  /// next call.
+  /// Adds what was added since to the journal in ZooKeeper. Events that cannot be written now are tried again
+  /// by the next call.
   absl::Status Publish();
   /// Thread-safe.
   void Describe(MetricsSink& sink) const;

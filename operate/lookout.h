@@ -25,7 +25,7 @@ enum class SlaveSays : uint8_t {
 /// A master that does not answer this process.
 struct Silence {
   Host master;
-  std::string error;    ///< What the attempt to ask it said.
+  std::string error;    ///< The error of the attempt to ask it.
   uint64_t for_ms = 0;  ///< How long it has not answered, as far as this process knows.
   SlaveSays slave = SlaveSays::kUnknown;
   uint64_t lost_ms = 0;    ///< How long the slave has lost it, as far as this process knows.

@@ -24,7 +24,7 @@ struct Meeting {
   bool leads = false;  ///< Whether this process is the leader.
   /// A step for the leader's transactions, which holds only as long as nobody has taken the leadership over.
   ZooKeeperStep still_leads;
-  std::string leader;          ///< Who leads, as Member::who; empty: nobody yet.
+  std::string leader;          ///< The leader, as Member::who; empty: there is none yet.
   std::vector<Member> others;  ///< All but this process.
   uint64_t now_ms = 0;         ///< The time by the clock of ZooKeeper's servers.
 };

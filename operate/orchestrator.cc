@@ -19,7 +19,7 @@ namespace {
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
-/// How often all hosts are inspected. What is found of masters is recorded, so that an emergency promotion
+/// How often all hosts are inspected. The findings on masters are recorded, so that an emergency promotion
 /// knows whether it loses anything.
 constexpr std::chrono::seconds kInspectEvery{5};
 /// For how long a problem of a host must last before a person is told; a master that does not answer is given

@@ -24,10 +24,10 @@ struct PairPromotion {
 /// Whether `kv operate` may act on a pair of hosts, whichever of them is the master, and what it has done.
 struct PairRecord {
   bool on = false;        ///< Whether it may act by itself. Off until somebody switches it on.
-  std::string by;         ///< Who switched it last.
+  std::string by;         ///< The person or process that switched it last.
   uint64_t since_ms = 0;  ///< When.
   std::optional<PairPromotion> promotion;
-  int32_t version = -1;  ///< Of the record's node; -1: there is none.
+  int32_t version = -1;  ///< The version of the record's node; -1: there is no node.
 };
 
 /// The records of all pairs, ROOT/operate/pairs/HOST,HOST in ZooKeeper. Thread-safe.

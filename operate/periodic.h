@@ -43,7 +43,7 @@ class Periodic {
   Periodic(const Periodic&) = delete;
   Periodic& operator=(const Periodic&) = delete;
 
-  /// Begins at once, or stops as soon as the work notices. What it was at before is forgotten.
+  /// Begins at once, or stops as soon as the work notices. The result of earlier work is dropped.
   void SetActive(bool active) {
     {
       const MutexLock lock(mutex_);
@@ -77,7 +77,7 @@ class Periodic {
     }
   }
 
-  /// Does the work. What it throws, as for text in ZooKeeper that nobody expects, is an error like others.
+  /// Does the work. An exception, as for text in ZooKeeper that nobody expects, is an error like others.
   Result DoWork() {
     try {
       return work_(active_);

@@ -19,15 +19,16 @@ inline constexpr uint64_t kFreshMs = 8'000;
 /// The verdict of all processes together on a master that does not answer the leader.
 struct Verdict {
   bool dead = false;
-  std::string why;  ///< What each of them sees; or why the master is not taken for dead. A sentence.
+  /// The observations of all processes, or why the master is not taken for dead. A sentence.
+  std::string why;
 };
 
 /// A master is dead if this process and another one cannot reach it, by its port and by its slave, and nobody
 /// reaches it: it has been silent for kDeadAfterMs for both, both see that its slave has lost it for
 /// kLostForMs, and of all members that have said something lately none is without that finding.
 ///
-/// own     What this process, the leader, sees.
-/// others  All others. What they say is the text of `Says`.
+/// own     The silence as this process, the leader, sees it.
+/// others  All other members, which say the text of `Says`.
 /// now_ms  The time by the clock of Member::said_ms.
 Verdict Judge(const Silence& own, std::span<const Member> others, uint64_t now_ms);
 

@@ -26,7 +26,7 @@ struct Selector {
 /// (sum_over_time(visits:views[1d])))
 struct Expression {
   Selector selector;
-  reports::Function function;  ///< Of the points of a step.
+  reports::Function function;  ///< The function that is applied to the points of a step.
   /// A series for each combination of these keys' values; nullopt: for each one of all keys.
   std::optional<std::vector<std::string>> by;
   std::optional<uint64_t> top;

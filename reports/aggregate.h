@@ -50,9 +50,9 @@ struct Summary {
   int64_t last_time = 0;
 };
 
-/// The points of one step, as far as a function needs them. What it says does not depend on the order in
-/// which they came: sums are exact until the end, and of several last points of one time the greatest counts.
-/// A value that is moved; externally synchronised.
+/// The points of one step, as far as a function needs them. The result does not depend on the order in which
+/// they came: sums are exact until the end, and of several last points of one time the greatest counts. A
+/// value that is moved; externally synchronised.
 class Aggregate {
  public:
   /// keep_values  for percentiles of plain values, which are exact and take 16 bytes for each.

@@ -67,7 +67,7 @@ struct ChunkDirectory {
   int64_t min_time = 0;  ///< These only if there are points.
   int64_t max_time = 0;
   uint64_t time_unit = 1;  ///< ms; all times are multiples of it away from the first.
-  Number min_value;        ///< Of kind value.
+  Number min_value;        ///< The least value, for kind value.
   Number max_value;
   /// Whether no point has a real number, for kind value: then the order of points does not change their sum.
   bool all_integers = false;

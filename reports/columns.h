@@ -16,7 +16,7 @@ namespace kvstore::reports {
 /// Writes times that ascend strictly, in whatever unit, as differences of differences: times at even
 /// distances take one bit each. At least one time, each below 2^53.
 void PackTimes(BitWriter& out, std::span<const uint64_t> times);
-/// Reads `count` (at least 1) of them into `times`. What does not decode makes `in` fail; then `times` is
+/// Reads `count` (at least 1) of them into `times`. Bytes that do not decode make `in` fail; then `times` is
 /// whatever it is.
 void UnpackTimes(BitReader& in, size_t count, std::vector<uint64_t>& times);
 
@@ -30,7 +30,7 @@ void UnpackTimes(BitReader& in, size_t count, std::vector<uint64_t>& times);
 ///
 /// At least one number.
 void PackNumbers(BitWriter& out, std::span<const Number> numbers);
-/// Reads `count` (at least 1) of them into `numbers`. What does not decode makes `in` fail.
+/// Reads `count` (at least 1) of them into `numbers`. Bytes that do not decode make `in` fail.
 void UnpackNumbers(BitReader& in, size_t count, std::vector<Number>& numbers);
 /// Reads them if they are integers that were packed as a frame (form 0), as most are. False if they were
 /// packed in another form; then the caller has `in` return to where it was.

@@ -16,7 +16,7 @@ struct CompactionResult {
   uint64_t chunks_merged = 0;   ///< Chunks that became one with others.
   uint64_t chunks_written = 0;  ///< Chunks that they became.
   uint64_t rows_expired = 0;    ///< Removed because of the report's retention.
-  uint64_t bytes_before = 0;    ///< Of all chunks of the rows that were looked at.
+  uint64_t bytes_before = 0;    ///< The size of all chunks of the rows that were looked at.
   uint64_t bytes_after = 0;
 };
 
@@ -37,8 +37,8 @@ struct CompactionOptions {
 /// Merges the chunks of a report's rows and removes rows that are past its retention, with their roll-ups. No
 /// query changes its answer, and no roll-up is out of date because of it. Killed at any point, nothing counts
 /// twice: the new chunk says what it stands for, readers ignore that from then on, and only then is it
-/// deleted. Of two compactions that race for a row, one wins and the other leaves the row alone. NOT_FOUND,
-/// and no row is left, if the report is dropped meanwhile.
+/// deleted. If two compactions race for a row, one wins and the other leaves the row alone. NOT_FOUND, and no
+/// row is left, if the report is dropped meanwhile.
 absl::StatusOr<CompactionResult> CompactReport(const Metadata& metadata, const std::string& report,
                                                const CompactionOptions& options);
 

@@ -62,7 +62,7 @@ class GroupTable {
   using Groups = std::map<Key, Group>;
 
   struct Keep {
-    bool values = false;        ///< Of each step, for percentiles.
+    bool values = false;        ///< The values of each step, for percentiles.
     bool whole = false;         ///< The aggregate of the whole range.
     bool whole_values = false;  ///< Its values.
     bool sums_only = false;     ///< Neither of steps nor of the whole more than count, sum and average.

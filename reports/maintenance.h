@@ -18,7 +18,7 @@
 namespace kvstore::reports {
 
 struct MaintenanceOptions {
-  std::string dataset = "reports";  ///< Of shape rows; it need not exist.
+  std::string dataset = "reports";  ///< A dataset of shape rows; it need not exist.
   /// From the end of a round to the start of the next, and at most from the start of the process to the first
   /// round. At least 1.
   uint64_t interval_ms = 300'000;
@@ -52,8 +52,8 @@ class Maintenance {
 
   /// The work and the errors since this was made.
   struct Figures {
-    uint64_t rounds = 0;   ///< That were gone through to their end.
-    uint64_t reports = 0;  ///< That the last round found.
+    uint64_t rounds = 0;   ///< Rounds that were completed.
+    uint64_t reports = 0;  ///< Reports that the last round found.
     uint64_t chunks_merged = 0;
     uint64_t rows_expired = 0;
     uint64_t rollups_made = 0;   ///< Rows whose roll-ups were made.

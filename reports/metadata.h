@@ -66,8 +66,8 @@ class Metadata {
   absl::Status AddKey(std::string_view report, const SegmentKey& key) const;
   absl::Status SetRetention(std::string_view report, uint64_t retention_ms) const;
   /// Makes these the roll-ups of the report. One that it has already keeps its ID and all that was made of
-  /// it; one that is declared again after it was removed is a new one. What was made of those that are
-  /// removed goes with the next MakeRollups (rollup.h). The IDs in `rollups` are not looked at.
+  /// it; one that is declared again after it was removed is a new one. The data of a roll-up that is removed
+  /// goes with the next MakeRollups (rollup.h). The IDs in `rollups` are not looked at.
   ///
   /// INVALID_ARGUMENT names the field and the limit.
   absl::Status SetRollups(std::string_view report, const std::vector<Rollup>& rollups) const;

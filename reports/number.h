@@ -42,7 +42,7 @@ inline long double ExactValue(const Number& number) {
 /// Less() where one of the two is a real number.
 bool LessAmongReals(const Number& a, const Number& b);
 
-/// The order by value, exact also between an integer and a real number. Of equal ones the integer is less,
+/// The order by value, exact also between an integer and a real number. Among equal ones the integer is less,
 /// and minus zero is less than zero, so that the least and the greatest of some numbers do not depend on
 /// where they stood.
 inline bool Less(const Number& a, const Number& b) {

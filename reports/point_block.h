@@ -19,7 +19,7 @@ void AppendAll(std::vector<T>& to, const std::vector<T>& from) {
 /// The points of one series, columns side by side: time i belongs to value i.
 struct SeriesPoints {
   std::vector<int64_t> times;         ///< ms, ascending strictly.
-  std::vector<Number> numbers;        ///< Of a metric of kind value; else empty.
+  std::vector<Number> numbers;        ///< The values of a metric of kind value; else empty.
   std::vector<std::string> sketches;  ///< Encoded, of the other kinds; else empty.
   /// 1: the value is added to what is older; 0: it replaces that.
   std::vector<uint8_t> adds;

@@ -22,7 +22,7 @@ struct QueryMetric {
 
 /// Which series take part. A key that is not named is not looked at.
 struct QueryFilter {
-  std::string name;  ///< Of the filter's series in the answer; may be empty.
+  std::string name;  ///< The name of the filter's series in the answer; may be empty.
   /// Segment key -> the values that match; nullopt: any.
   std::map<std::string, std::optional<std::vector<std::string>>> where;
 };
@@ -35,16 +35,17 @@ enum class Fill : uint8_t {
 
 struct QueryTop {
   size_t n = 0;
-  Function by;  ///< Of the whole range; the greatest first, those without a value are left out.
+  /// Ranks the series by their whole range; the greatest come first, those without a value are left out.
+  Function by;
 };
 
 struct QueryLimits {
   size_t max_filters = 1'000;
   size_t max_steps = 100'000;
-  size_t max_groups = 100'000;                  ///< Of each metric; a filter without group_by is one.
-  size_t max_memory_bytes = size_t{512} << 20;  ///< Of aggregates, the answer, and rows in work.
-  uint64_t max_bytes = uint64_t{64} << 30;      ///< That may be read.
-  size_t threads = 2;                           ///< That salts are read by at once.
+  size_t max_groups = 100'000;                  ///< Groups of each metric; a filter without group_by is one.
+  size_t max_memory_bytes = size_t{512} << 20;  ///< The memory of aggregates, the answer, and rows in work.
+  uint64_t max_bytes = uint64_t{64} << 30;      ///< The bytes that may be read.
+  size_t threads = 2;                           ///< Salts that are read at once.
 };
 
 struct Query {
@@ -57,13 +58,15 @@ struct Query {
   std::vector<QueryFilter> filters;   ///< None: one without a name that all series match.
   std::vector<std::string> group_by;  ///< A series for each combination of these keys' values; none: one.
   Function function;
-  std::optional<QueryTop> top;  ///< Of each metric and filter.
+  /// The limit to the greatest series, of each metric and filter; none: all are returned.
+  std::optional<QueryTop> top;
   Fill fill = Fill::kNone;
   /// Each series is also asked for a stretch of time earlier (-1) or later (+1). Without `top` the answer has
   /// the series of both; with it, those that are the greatest in [from, to).
   std::optional<Step> compare_step;
   int compare_sign = -1;
-  bool partial = false;  ///< What cannot be reached is left out, and named, instead of failing the query.
+  /// Data that cannot be reached is left out, and named, instead of failing the query.
+  bool partial = false;
   bool explain = false;  ///< The answer says what each part of the scan cost (QueryResult::parts).
   /// Roll-ups may be used. The answer is the same, bit for bit; without them it is computed from points
   /// alone.
@@ -83,12 +86,12 @@ struct ResultSeries {
 
 struct QueryCost {
   uint64_t rows = 0;
-  uint64_t chunks = 0;          ///< Whose points were read.
-  uint64_t chunks_skipped = 0;  ///< Of which the directory was enough.
+  uint64_t chunks = 0;          ///< Chunks whose points were read.
+  uint64_t chunks_skipped = 0;  ///< Chunks whose directory was enough.
   /// The bytes of all chunks of the rows whose points were needed, and of what was read of roll-ups and of
   /// rows' versions.
   uint64_t bytes = 0;
-  uint64_t from_rollups = 0;  ///< Of `rows`, those of which a roll-up was enough.
+  uint64_t from_rollups = 0;  ///< Those among `rows` for which a roll-up was enough.
   double ms = 0;
 
   /// Adds what another part of the work cost.

@@ -63,7 +63,7 @@ struct ReportSettings {
 struct MetricListing {
   std::string prefix;
   std::string after;    ///< The last name of the page before; empty for the first page.
-  size_t limit = 1000;  ///< Of the page, 1..kMaxListedMetrics.
+  size_t limit = 1000;  ///< The size of the page, 1..kMaxListedMetrics.
 };
 inline constexpr size_t kMaxListedMetrics = 5'000;
 

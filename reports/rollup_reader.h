@@ -17,9 +17,11 @@ namespace kvstore::reports {
 
 /// The steps of one series of a roll-up.
 struct SeriesSummary {
-  std::vector<int64_t> times;         ///< Their starts, ms, ascending strictly.
-  std::vector<Summary> values;        ///< Of a metric of kind value: for each step, what the parts say.
-  std::vector<std::string> sketches;  ///< Of the other kinds: for each step, its encoded union.
+  std::vector<int64_t> times;  ///< Their starts, ms, ascending strictly.
+  /// For a metric of kind value, a summary of each step from the parts that were read.
+  std::vector<Summary> values;
+  /// For the other kinds, the encoded union of the sketches of each step.
+  std::vector<std::string> sketches;
 };
 
 /// Walks the series of some parts of a roll-up of one row, in the order of their segments. Externally

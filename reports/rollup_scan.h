@@ -29,7 +29,7 @@ using TakeRolledRow = std::function<absl::Status(const RolledRow&)>;
 /// The result of reading the roll-ups of some rows.
 struct RollupScanResult {
   std::vector<RowKey> left;  ///< Rows whose points must be read.
-  uint64_t bytes = 0;        ///< That were read, also in vain.
+  uint64_t bytes = 0;        ///< All bytes that were read, including those that were of no use.
 };
 
 /// Reads the roll-ups of rows of a metric, and gives those that are up to date to `take`. Rows without points
@@ -38,8 +38,8 @@ struct RollupScanResult {
 /// rows     plan.For each of them is not null.
 /// partial  Where a row cannot be reached, a roll-up of it that can be is given, too, as `unchecked`.
 ///
-/// An error from `take` ends the walk with that error. What else cannot be read is left to who reads the
-/// points, so that it is told the same way with and without roll-ups. DATA_LOSS names the row.
+/// An error from `take` ends the walk with that error. Any other read that fails is left to the reader of the
+/// points, which reports it the same way with and without roll-ups. DATA_LOSS names the row.
 absl::StatusOr<RollupScanResult> ReadRollups(const Metadata& metadata, const RollupPlan& plan,
                                              std::span<const RowKey> rows, bool partial,
                                              const TakeRolledRow& take);

@@ -7,7 +7,7 @@
 
 namespace kvstore::reports {
 
-inline constexpr size_t kMaxRollups = 16;  ///< Of one report.
+inline constexpr size_t kMaxRollups = 16;  ///< Roll-ups of one report.
 /// Steps of a roll-up in one period of its report.
 inline constexpr uint64_t kMaxRollupSteps = 100'000;
 
@@ -23,8 +23,8 @@ struct Rollup {
 /// The work that making the roll-ups of a report took.
 struct RollupResult {
   uint64_t rows = 0;          ///< Rows of points looked at.
-  uint64_t rows_current = 0;  ///< Of these, rows whose roll-ups were up to date.
-  uint64_t rows_written = 0;  ///< Of these, rows whose roll-ups were made.
+  uint64_t rows_current = 0;  ///< Those among `rows` whose roll-ups were up to date.
+  uint64_t rows_written = 0;  ///< Those among `rows` whose roll-ups were made.
   uint64_t bytes_written = 0;
 };
 

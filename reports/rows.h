@@ -39,7 +39,7 @@ struct StoredRow {
   std::optional<std::string> generation;
   std::optional<RowVersion> version;
   uint64_t newest = 0;  ///< The greatest timestamp among all of its cells.
-  /// Every chunk that the store took up to this time is here. Of a row that was read in pieces, one that was
+  /// Every chunk that the store took up to this time is here. If the row was read in pieces, a chunk that was
   /// written meanwhile may be missing, while another that was written after it is here.
   uint64_t complete_to = UINT64_MAX;
 };
@@ -47,7 +47,7 @@ struct StoredRow {
 /// A chunk that counts: no other has its points.
 struct LiveChunk {
   Chunk chunk;
-  ChunkStretch stretch;  ///< What it stands for; a chunk that was never merged stands for itself.
+  ChunkStretch stretch;  ///< The stretch that it stands for; a chunk that was never merged stands for itself.
   const StoredChunk* stored = nullptr;
 
   /// Where it stands among the others.

@@ -33,8 +33,9 @@ GroupTable::Keep KeepsOf(const Query& query);
 /// Reads one salt of a metric in a span of time, or its roll-ups, once for all filters. Externally
 /// synchronised; what it is made with must outlive it.
 ///
-/// The scans of several threads lie side by side in memory. What a scan writes for each series is in cache
-/// lines of its own: else the threads would take these from each other, and those beside them that all read.
+/// The scans of several threads lie side by side in memory. The members that a scan writes for each series
+/// are in cache lines of their own: else the threads would take these from each other, and those beside them
+/// that all read.
 class alignas(64) SaltScan {
  public:
   SaltScan(const ScanContext& context, const Metric& metric, const RollupPlan& plan, const StepGrid& grid,

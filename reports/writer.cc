@@ -43,7 +43,7 @@ struct Run {
 /// The runs of each row, by segments.
 using RunsByRow = std::map<RowKey, std::vector<Run>>;
 
-/// Sorts points by series, each by time. Of points with the same series and time, later ones come later.
+/// Sorts points by series, each by time. Points with the same series and time keep their order.
 ///
 /// ends  of each series the end of its points.
 std::vector<Batch::Point> SortPoints(const Batch& batch, std::vector<size_t>& ends) {

@@ -19,7 +19,7 @@ struct WriteBatchOptions {
   bool add = false;
 };
 
-/// Writes a batch: one chunk for each row that it touches, nothing is read but metadata. Of points with the
+/// Writes a batch: one chunk for each row that it touches, nothing is read but metadata. If points have the
 /// same series and time the last one counts, or with `add` their sum. Returns how many points were given.
 ///
 /// A row's part of the batch becomes visible at once; different rows at different moments. After an error

@@ -193,7 +193,7 @@ absl::Status CatalogKeeper::CompleteSpec(DatasetSpec& spec, const CatalogContent
     }
     if (spec.shape != Shape::kObjects || entry.spec.shape != Shape::kObjects || going) continue;
     if (entry.spec.type == spec.type) {
-      // Whose it is, is not for all who may create a dataset.
+      // The name of that dataset is not for everybody who may create one.
       return absl::AlreadyExistsError(
           fmt::format("type: {} is the type number of another dataset", spec.type));
     }

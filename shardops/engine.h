@@ -12,8 +12,8 @@ enum class Engine : uint8_t { kMariaDb, kMySql };
 /// operator to type works there.
 struct Words {
   std::string_view engine;           ///< "MariaDB"
-  std::string_view master_settings;  ///< What a master needs: "log_bin and gtid_strict_mode".
-  std::string_view slave_settings;   ///< What a slave needs that is to become a master.
+  std::string_view master_settings;  ///< The settings that a master needs: "log_bin and gtid_strict_mode".
+  std::string_view slave_settings;   ///< The settings that a slave needs which is to become a master.
   std::string_view semi_sync;        ///< Commits of a master wait for its slave.
   std::string_view wait_no_slave;    ///< They also wait while no slave is connected.
   std::string_view wait_timeout;     ///< How long they wait, in ms.
@@ -22,7 +22,7 @@ struct Words {
   std::string_view forget_master;  ///< The statements that make a slave follow nobody.
   std::string_view start_applying;
   std::string_view stop_channels;  ///< Ends the channels of a move that was given up.
-  std::string_view dump_command;   ///< What SHOW PROCESSLIST says that a connection of a slave does.
+  std::string_view dump_command;   ///< The command that SHOW PROCESSLIST has for a connection of a slave.
 };
 
 const Words& WordsOf(Engine engine);

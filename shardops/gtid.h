@@ -6,8 +6,8 @@
 #include <string_view>
 
 /// Arithmetic on MariaDB's GTID positions: "0-1-17,1-4-3" is a list of domain-server-sequence, at most one of
-/// each domain. Sequences of a domain count up, whichever server writes. What does not parse is left out.
-/// CountMissing and CountBeyond take MySQL's sets (gtid_set.h) as well: the text shows which it is.
+/// each domain. Sequences of a domain count up, whichever server writes. Parts that do not parse are left
+/// out. CountMissing and CountBeyond take MySQL's sets (gtid_set.h) as well: the text shows which it is.
 namespace kvstore::shardops {
 
 /// The name of a transaction.

@@ -44,8 +44,7 @@ absl::Status CheckReplicates(const Host& slave, const HostState& state, const Ho
 /// Returns all that a host has, as a position or set: also what it has received as a slave and not applied.
 std::string AllOf(const HostState& state);
 
-/// Returns how many transactions up to `gtid` a slave has not. What it has received counts, whether or not it
-/// is applied.
+/// Returns how many transactions up to `gtid` a slave has not received. It need not have applied the others.
 uint64_t CountNotReceived(const std::string& gtid, const HostState& slave);
 
 /// The lock of a server (GET_LOCK) that the one operator who changes it holds (HostAdmin::Claim).

@@ -58,7 +58,7 @@ struct SlowStatements {
   uint64_t thread = 0;  ///< KILL with this number ends it.
   std::string table;    ///< The table of a shard that it names, "db00017.events"; empty if it names none.
   uint64_t seconds = 0;
-  std::string state;  ///< What it does, in the server's words: "Waiting for table metadata lock".
+  std::string state;  ///< Its state, in the server's words: "Waiting for table metadata lock".
 };
 inline constexpr uint64_t kSlowStatementS = 5;
 
@@ -68,7 +68,7 @@ struct HostState {
   Engine engine = Engine::kMariaDb;
   std::string version;
   uint64_t server_id = 0;
-  std::string server_uuid;  ///< Of MySQL; empty on MariaDB.
+  std::string server_uuid;  ///< MySQL's @@server_uuid; empty on MariaDB.
   bool read_only = false;
   bool binlog = false;
   bool log_slave_updates = false;

@@ -41,7 +41,7 @@ struct EditedMap {
   std::vector<ShardChange> changes;
   std::string path;          ///< The node of the map.
   bool first = false;        ///< There was no map before.
-  uint32_t open_shards = 0;  ///< Of the map that was to be in force.
+  uint32_t open_shards = 0;  ///< Shards that are open in the new map.
   bool asked = false;        ///< The hosts were asked about the map.
   /// Shards may have got other hosts, or their first ones, so that the hosts should be asked.
   bool should_ask = false;

@@ -340,8 +340,8 @@ absl::Status CancelMove(FleetOperator& fleet, const MoveRange& range, const std:
   }
   const auto source = HostAdmin::OpenClaimed(MasterOf(*homes, before->from), fleet.access);
   if (!source.ok()) return source.status();
-  // From here on another process that works at this move cannot publish a map any more. What it published
-  // before is in the maps and the record, which are loaded after this.
+  // From here on another process that works at this move cannot publish a map any more. A map that it
+  // published before is in the maps and the record, which are loaded after this.
   auto held = fleet.ledger->Begin(AsOperation(*before));
   if (!held.ok()) return held.status();
   auto now = LoadUnfinishedMove(fleet, range, named);

@@ -18,8 +18,8 @@ absl::Status CheckMoveHosts(FleetOperator& fleet, const Pair& from, const Pair& 
 /// was made anew. It would give the same GTID to another transaction, which the channel would skip. A
 /// transaction that waits for the slave of the source is waited for, for some seconds.
 ///
-/// from    The pair of the source. What began on its slave, when that was a master, does not matter: no
-///         channel from this source gets anything that began there later.
+/// from    The pair of the source. A transaction that began on its slave, when that was a master, does not
+///         matter: no channel from this source gets anything that began there later.
 /// copied  Whether the target has a copy already, which may have such a transaction too.
 absl::Status CheckNothingAhead(HostAdmin& source, HostAdmin& target, const Pair& from, bool copied);
 

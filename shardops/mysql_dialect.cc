@@ -102,8 +102,8 @@ class OfMySql final : public Dialect {
       if (const uint64_t attempts = std::stoull(rows.Named("Source_Retry_Count")); attempts > 0) {
         following.gives_up_s = attempts * std::stoull(rows.Named("Connect_Retry"));
       }
-      // The set of what was received lacks what arrived before the relay log was begun anew. What is applied
-      // has arrived.
+      // The set of received transactions lacks those that arrived before the relay log was begun anew.
+      // Applied ones have arrived, so they are added.
       following.received =
           UnionOfSets(OneLine(rows.Named("Retrieved_Gtid_Set")), OneLine(rows.Named("Executed_Gtid_Set")));
       following.error = rows.Named("Last_SQL_Error");

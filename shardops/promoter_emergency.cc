@@ -26,8 +26,8 @@ bool IsBehind(const HostState& slave) {
 }  // namespace
 
 std::string Promoter::DescribeLoss(const HostState& slave, uint64_t* at_least) {
-  // A promotion that was stopped has inspected the slave already, and cut it off (RecordInspection). What it
-  // found holds if nothing has arrived since, and nothing that had arrived but was not applied has been
+  // A promotion that was stopped has inspected the slave already, and cut it off (RecordInspection). Its
+  // findings hold if nothing has arrived since, and nothing that had arrived but was not applied has been
   // thrown away, as happens when the server or its IO thread starts again.
   const Note slave_note = LoadNote(fleet_, host()).value_or(Note());
   const Note master_note = LoadNote(fleet_, other()).value_or(Note());

@@ -8,10 +8,10 @@
 
 /// Conversion between the types of reports and the messages of reports.proto, for client and server.
 ///
-/// Nothing of a message is trusted. What the types cannot hold is INVALID_ARGUMENT, and the error names the
-/// field: numbers that name nothing in an enum, indexes that point nowhere, columns whose lengths disagree,
-/// numbers that are not finite. What the library checks itself (limits of names, times, queries) is left to
-/// it.
+/// Nothing of a message is trusted. A value that the types cannot hold is INVALID_ARGUMENT, and the error
+/// names the field: numbers that name nothing in an enum, indexes that point nowhere, columns whose lengths
+/// disagree, numbers that are not finite. The checks of the library itself (limits of names, times, queries)
+/// are left to it.
 namespace kvstore::wire {
 
 // ---- a report ----

@@ -125,8 +125,8 @@ absl::Status RocksDbBackend::DropDataset(const DatasetSpec& spec) {
       !status.ok()) {
     return status;
   }
-  // A restore or a migration that was cut short leaves the state of the dataset. What has none is not written
-  // to: a drop must be possible on a full disk.
+  // A restore or a migration that was cut short leaves the state of the dataset. A dataset without one is not
+  // written to: a drop must be possible on a full disk.
   if (rocks::HasGate(*engine_, spec.incarnation)) {
     if (auto status = rocks::RemoveGate(*engine_, spec.incarnation); !status.ok()) return status;
   }

@@ -61,7 +61,7 @@ double MemoryMiB(const std::string& process, const std::string& figure) {
 }
 void ForgetMostMemory() { std::ofstream("/proc/self/clear_refs") << "5"; }
 
-/// Looks, while it exists, how large the programs get that this process starts. What the system says of
+/// Looks, while it exists, how large the programs get that this process starts. The system's figures for
 /// children that have ended would count this process, too, of which each of them was a copy at first.
 class ChildrenMemory {
  public:

@@ -13,8 +13,8 @@ namespace kvstore::bench {
 struct ExportBenchOptions {
   std::string dir;              ///< Where the store is made; empty: the system's place for temporary files.
   uint64_t rows = 300'000;      ///< With one cell each.
-  uint64_t value_bytes = 1024;  ///< Of each cell; random letters, which compress to three quarters.
-  int rounds = 3;               ///< Of which the median counts.
+  uint64_t value_bytes = 1024;  ///< The size of each cell: random letters, which compress to three quarters.
+  int rounds = 3;               ///< Each figure is the median of so many rounds.
   size_t lanes = exports::kUsualLanes;
 };
 

@@ -44,7 +44,7 @@ std::vector<std::vector<LoadRound>> RunByTurns(const LoadOptions& options,
 
 /// A part of a long run, for example a minute.
 struct LoadSlice {
-  LoadRound load;  ///< Of the calls that were due in this slice.
+  LoadRound load;  ///< The results of the calls that were due in this slice.
   /// The longest time in ms in which no call was answered; it belongs to the slice in which it ended.
   /// Meaningful only where calls come much more often.
   double pause_ms = 0;

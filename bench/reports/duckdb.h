@@ -15,7 +15,8 @@ namespace kvstore::bench {
 
 /// Where DuckDB is found.
 struct DuckDbOptions {
-  std::string python = "build/venv-duckdb/bin/python";  ///< That has the packages duckdb and pyarrow.
+  /// A Python that has the packages duckdb and pyarrow.
+  std::string python = "build/venv-duckdb/bin/python";
   std::string script = "bench/duckdb_reports.py";
 };
 

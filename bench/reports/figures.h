@@ -15,7 +15,7 @@ namespace kvstore::bench {
 struct ReportsOptions {
   std::string dir;     ///< Where the store's folder is made; empty: the system's place for temporary files.
   double size = 1;     ///< Share of the points, metrics and series of a full run, in (0, 1].
-  size_t threads = 2;  ///< That a query, or DuckDB, may use.
+  size_t threads = 2;  ///< The threads that a query, or DuckDB, may use.
   int rounds = 5;      ///< How often each question is asked, at least.
   std::vector<std::string> parts;       ///< Some of kReportsParts; empty: all.
   std::optional<DuckDbOptions> duckdb;  ///< DuckDB gets the same points and questions in the same run.

@@ -57,8 +57,8 @@ class OwnReports {
 struct DuckDbTable {
   double load_rate =
       0;             ///< Points a second, from CSV into a table that is sorted by metric, segments and time.
-  double bytes = 0;  ///< Of the database's file.
-  double parquet_bytes = 0;  ///< Of the same rows as Parquet with zstd.
+  double bytes = 0;  ///< The size of the database's file.
+  double parquet_bytes = 0;  ///< The size of the same rows as Parquet with zstd.
 };
 /// Gives DuckDB the points of a set, by way of a file of CSV, as the table of the report's name.
 absl::StatusOr<DuckDbTable> GiveToDuckDb(DuckDb& duckdb, const PointSet& set);

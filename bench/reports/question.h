@@ -33,7 +33,7 @@ reports::Query ToQuery(const PointSet& set, const Question& question, size_t thr
 struct Turns {
   Histogram ours;           ///< In ns.
   Histogram duckdb;         ///< Empty if there is no such peer.
-  reports::QueryCost cost;  ///< Of our last answer.
+  reports::QueryCost cost;  ///< The cost of our last answer.
 };
 
 /// Asks each question in each round, one side after the other, so that disturbances of the machine affect

@@ -16,7 +16,7 @@
 namespace kvstore::bench {
 
 struct FloodOptions {
-  int flood_threads = 128;  ///< Of the caller who floods.
+  int flood_threads = 128;  ///< The threads of the caller that floods.
   /// load.threads is what each of the callers has, as long as nobody floods; load.rate is that of all others
   /// together where a process of its own floods, which makes as many calls as it can.
   LoadOptions load{.threads = 4, .warm_up_s = 1, .seconds = 3, .rounds = 5};
@@ -31,7 +31,7 @@ struct FloodResult {
   };
   Caller first;
   Caller others;    ///< All others together.
-  double kept = 0;  ///< What the others keep of their rate: the median over the rounds.
+  double kept = 0;  ///< The share of their rate that the others keep: the median over the rounds.
 };
 
 /// The caller who floods, as a process of its own that has the cores only when nobody else wants them

@@ -14,7 +14,7 @@ namespace kvstore::kafka {
 struct TopicOptions {
   std::string brokers;  ///< "host:9092,..."
   std::string topic;
-  /// The transactional ID. Of two programs with the same one, that which was started last sends, and the
+  /// The transactional ID. If two programs have the same one, the one that was started last sends, and the
   /// other one fails: messages that a process that is nearly gone still has in flight are not stored after
   /// those of its successor.
   std::string id;

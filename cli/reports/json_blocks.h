@@ -39,8 +39,8 @@ struct JsonBlock {
   uint64_t end = 0;      ///< How many bytes of the file end with the block.
   bool is_last = false;  ///< Whether the file ends with the block.
 
-  std::vector<char> text;  ///< Of all lines. Unlike a string, it stays where it is when it is moved.
-  std::deque<Json> trees;  ///< Of the lines that could not be read without one.
+  std::vector<char> text;  ///< The text of all lines. Unlike a string, it stays where it is when it is moved.
+  std::deque<Json> trees;  ///< The parsed lines that could not be read without a tree.
 };
 
 /// Reads and parses a file of JSON lines in blocks, one block ahead of its caller, in a thread of its own.

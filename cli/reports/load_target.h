@@ -49,7 +49,7 @@ class LoadTarget {
         writer_(writer),
         rejected_lines_(rejected_lines) {}
 
-  /// Points are added of these metrics from now on. What was collected before is written.
+  /// Points are added of these metrics from now on. Points that were collected before are written.
   ///
   /// layout  how records are read, as far as it depends on more than their text: the same bytes under another
   ///         layout are another batch.

@@ -4,8 +4,8 @@
 
 #include "reports/query.h"
 
-/// Answers of queries as text. What comes from a store is shown as cli/escape.h says; CSV is, too, where
-/// standard output is a terminal.
+/// Answers of queries as text. Text from a store is shown as cli/escape.h says; CSV is, too, where standard
+/// output is a terminal.
 namespace kvstore::cli {
 
 /// Writes a number for people: real numbers with at most three digits after the point.

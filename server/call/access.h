@@ -34,8 +34,8 @@ struct Principal {
   Right everywhere = Right::kNone;  ///< The right on datasets that `rights` does not name.
   /// By dataset, then report: rights beyond the one on the dataset, which is one on all of its reports.
   std::map<std::string, std::map<std::string, Right, std::less<>>, std::less<>> report_rights;
-  CallerShare* share = nullptr;  ///< What the caller has in flight. Set by Access, which owns it.
-  QuotaLimits limits;            ///< Of all entries of its name together.
+  CallerShare* share = nullptr;  ///< The calls and bytes that it has in flight. Set by Access, which owns it.
+  QuotaLimits limits;            ///< The limits of all entries of its name together.
   /// The limits of datasets, by name. Set by Access, which owns them; null: no dataset has limits.
   const std::map<std::string, Quota*, std::less<>>* datasets = nullptr;
 

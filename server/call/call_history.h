@@ -34,7 +34,7 @@ class CallHistory {
 
   struct Figures {
     uint64_t calls = 0;
-    uint64_t errors = 0;  ///< Of `calls`, those that failed, with any code.
+    uint64_t errors = 0;  ///< Those among `calls` that failed, with any code.
     uint64_t p50_us = 0;  ///< Half of the calls took at most so long, within 25 %.
     uint64_t p99_us = 0;
   };

@@ -21,7 +21,7 @@ struct CallRecord {
   double seconds = 0;
   size_t request_bytes = 0;
   size_t response_bytes = 0;
-  std::string_view what = {};  ///< What was asked for; empty: the operation says it.
+  std::string_view what = {};  ///< The work that was asked for, in words; empty: the operation says it.
   bool begins = false;         ///< The call begins, and has no result yet.
   /// The line is written however many others there are: for calls of operators who have the right to them.
   bool is_audited = false;

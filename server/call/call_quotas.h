@@ -21,7 +21,7 @@ class CallQuotas {
   CallQuotas(const CallQuotas&) = delete;
   CallQuotas& operator=(const CallQuotas&) = delete;
 
-  /// Finds the quotas that count from now on; none for null. What is in flight stays counted where it is.
+  /// Finds the quotas that count from now on; none for null. A call in flight stays counted where it is.
   void Find(const Principal* principal, std::string_view dataset);
   /// Counts the call in, until Release, and the bytes of its request. RESOURCE_EXHAUSTED, with RetryAfter, if
   /// a limit is reached; then nothing is counted, in none of them.

@@ -20,7 +20,7 @@ struct CallerShare {
   std::atomic<size_t> calls{0};
   std::atomic<size_t> bytes{0};             ///< In memory: requests, and answers that were not sent yet.
   Quota quota;                              ///< Its limits in the list of tokens.
-  std::atomic<size_t> resp_connections{0};  ///< Of the Redis protocol, over which the caller is known.
+  std::atomic<size_t> resp_connections{0};  ///< Its open connections of the Redis protocol.
   WorkQueue queue;                          ///< For Core::workers.
   WorkQueue long_queue;                     ///< For Core::long_workers.
   WorkQueue report_queue;                   ///< For Core::report_workers.

@@ -30,8 +30,8 @@ void OpenCalls::Remove(Call& call) {
 void OpenCalls::CancelStalled(std::chrono::steady_clock::time_point before) {
   const auto at = before.time_since_epoch().count();
   for (Stripe& stripe : stripes_) {
-    // The lock keeps each of them from ending meanwhile. What a cancelled call does then, it does on other
-    // threads: its end takes the lock.
+    // The lock keeps each of them from ending meanwhile. A cancelled call ends on another thread, because its
+    // end takes the lock.
     const EndsElsewhere elsewhere;
     const MutexLock lock(stripe.mutex);
     for (Call* call = stripe.first; call != nullptr; call = call->next_) {

@@ -26,7 +26,7 @@ enum class Operation : uint8_t {
 
 struct OperationTraits {
   std::string_view name;
-  Right right;  ///< What the caller needs on the dataset, or on the report.
+  Right right;  ///< The right that the caller needs on the dataset, or on the report.
   /// Whether the call is so short that it runs on the thread that received it, which saves handing it to a
   /// worker. Applies only where the backend does not wait for other machines.
   bool quick;

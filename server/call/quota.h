@@ -16,14 +16,14 @@ namespace kvstore::server {
 /// The limits of one caller on a server, or of all callers together on one dataset. 0: there is no limit.
 struct QuotaLimits {
   uint64_t calls_per_s = 0;
-  uint64_t bytes_per_s = 0;  ///< Of requests and answers, about as they are on the wire.
+  uint64_t bytes_per_s = 0;  ///< The size of requests and answers, about as they are on the wire.
   uint64_t max_calls = 0;    ///< In flight.
 
   bool operator==(const QuotaLimits&) const = default;
 };
 
-/// Counts something that may happen so often a second. What was not used is kept for one second, so a
-/// second's worth may come at once (the generic cell rate algorithm of ATM). Thread-safe.
+/// Counts something that may happen so often a second. The part that was not used is kept for one second, so
+/// a second's worth may come at once (the generic cell rate algorithm of ATM). Thread-safe.
 class Rate {
  public:
   using Clock = std::chrono::steady_clock;
@@ -32,10 +32,9 @@ class Rate {
   void Set(uint64_t per_s);
   /// Takes as much, unless it has to wait. Returns whether it was taken.
   bool TryTake(uint64_t amount, Clock::time_point now);
-  /// Takes as much in any case. What follows waits for longer then, but for no more than a day.
+  /// Takes as much in any case. Later takers wait for longer then, but for no more than a day.
   void Take(uint64_t amount, Clock::time_point now);
-  /// Returns for how long as much has to wait. What is more than a second's worth waits until nothing is
-  /// owed.
+  /// Returns for how long as much has to wait. More than a second's worth waits until nothing is owed.
   Clock::duration Wait(uint64_t amount, Clock::time_point now) const;
 
  private:

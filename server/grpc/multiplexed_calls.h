@@ -22,12 +22,12 @@ namespace kvstore::server {
 /// The method Calls: many calls over one stream.
 ///
 /// Quick calls run on the thread that reads, message by message. So do the puts of a message that need not
-/// wait, together: the store writes them as one. Of the others, the writes of a message that wait neither for
-/// a device nor for another machine run one after the other on one worker, the puts that wait for a device
-/// run together on another, and every other call runs on a worker of its own. Writes of one dataset keep
-/// their order while it migrates; those of other datasets do not wait for them. Answers that are ready while
-/// others are being sent go out together. When the client does not take its answers its next calls wait:
-/// small calls may have large answers. Deletes itself.
+/// wait, together: the store writes them as one. As for the others, the writes of a message that wait neither
+/// for a device nor for another machine run one after the other on one worker, the puts that wait for a
+/// device run together on another, and every other call runs on a worker of its own. Writes of one dataset
+/// keep their order while it migrates; those of other datasets do not wait for them. Answers that are ready
+/// while others are being sent go out together. When the client does not take its answers its next calls
+/// wait: small calls may have large answers. Deletes itself.
 class MultiplexedCalls : public grpc::ServerBidiReactor<Incoming<v1::CallsRequest>, v1::CallsResponse>,
                          private GrpcTransport,
                          private Call {

@@ -26,8 +26,8 @@ struct Opening {
 template <typename Request, typename Response>
 class UnaryHandler : public grpc::internal::MethodHandler {
  public:
-  /// Starts a call; many threads call it at once. What it is given lives until its reactor's OnDone has
-  /// returned. gRPC does not delete the reactor.
+  /// Starts a call; many threads call it at once. Its arguments live until its reactor's OnDone has returned.
+  /// gRPC does not delete the reactor.
   using Starter =
       std::function<grpc::ServerUnaryReactor*(grpc::CallbackServerContext&, Opening<Request>&, Response&)>;
 

@@ -62,7 +62,7 @@ class Connection : public std::enable_shared_from_this<Connection>, private Call
     kAnswer,  ///< An answer is being sent.
     kExec,    ///< Lines are read, carried out and answered.
     kFollow,  ///< Changes of a dataset are sent as they come.
-    kEnding,  ///< Everything was sent. What still comes is thrown away, so that the client reads the answer
+    kEnding,  ///< Everything was sent. Further input is thrown away, so that the client reads the answer
               ///< first.
     kClosed,
   };

@@ -65,8 +65,8 @@ bool Connection::AdvanceExec() {
       break;
     }
   }
-  // A stream that waits for its client ends when the server stops; a line that has come is told so. What is
-  // left of the input is the end of a chunk, or the beginning of the next one's head.
+  // A stream that waits for its client ends when the server stops; a line that has come is told so. The rest
+  // of the input is the end of a chunk, or the beginning of the next one's head.
   const bool waits = !running_ && !exec_ended_ && out_bytes_ < kMaxUnreadAnswers;
   if (draining_ && waits && lines_->partial_bytes() == 0) EndExec();
   // While some answers are being sent, the next ones gather.

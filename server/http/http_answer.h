@@ -21,7 +21,7 @@ struct AnswerHead {
   std::string_view cache =
       "no-store";  ///< Cache-Control. Answers are data of callers: no cache may keep them.
   bool keep_alive = true;
-  std::string_view instance = {};  ///< Of the server, in hexadecimal digits.
+  std::string_view instance = {};  ///< The server's instance, in hexadecimal digits.
   std::string_view origin = {};    ///< The origin whose pages may read the answer; empty: none.
   std::string more = {};           ///< Further lines, each with its end.
 };

@@ -28,7 +28,7 @@ struct ServedRequest {
   const Principal* principal;
   std::string peer;  ///< As CallTransport::Peer.
   const Json& request;
-  JsonFields& fields;  ///< Of the request.
+  JsonFields& fields;  ///< The fields of the request.
   const Progress& progress;
   /// Returns the reports of a dataset as the caller sees them.
   const std::function<std::unique_ptr<reports::Reports>(const std::string& dataset)>& reports_of;

@@ -27,7 +27,7 @@ struct RequestHead {
   std::string host;             ///< As in the header of that name, with its port.
   std::string origin;           ///< The origin of the web page that asks; empty: no web page does.
   bool is_cross_site = false;   ///< A browser says that a page of another site asks.
-  std::string asked_method;     ///< Of a preflight request: the method that the page would use.
+  std::string asked_method;     ///< In a preflight request, the method that the page would use.
   std::string authorization;
   /// Kv-Timeout-Ms: how long the client waits.
   std::optional<std::chrono::milliseconds> timeout;

@@ -27,11 +27,11 @@ struct Route {
 
   Kind kind = Kind::kError;
   const JsonOperation* operation = nullptr;
-  std::optional<Json> request;  ///< Of a GET: its fields.
-  Parameters parameters;        ///< Of a POST of a form: those in its target.
+  std::optional<Json> request;  ///< The fields of a GET.
+  Parameters parameters;        ///< The parameters in the target of a POST of a form.
   const ConsoleFile* file = nullptr;
-  int status = 0;          ///< Of an error, for HTTP.
-  absl::Status error;      ///< Of an operation: what is wrong with its request.
+  int status = 0;          ///< The HTTP status of an error.
+  absl::Status error;      ///< The error of kError, or of an operation whose request is wrong.
   std::string_view allow;  ///< The method that the path takes, where the request has another one.
 };
 

@@ -64,7 +64,7 @@ constexpr std::chrono::milliseconds kIdentifyEvery{500};
 constexpr size_t kKeptOutput = size_t{16} << 10;
 
 /// Whether this is the first word of a request of HTTP, as a browser can be made to send it to any port of
-/// its machine. What follows in its body would be commands.
+/// its machine. The lines of its body would be commands.
 bool IsHttp(std::string_view word) { return Is(word, "post") || Is(word, "host:"); }
 
 /// Empties a text, and gives back its memory if that is much. (Assigning an empty text would not: a string
@@ -217,7 +217,7 @@ void Connection::Process() {
   const auto begin = Clock::now();
   CallerShare* const caller = counted_for_;
   if (!turns_.MayBegin(caller, begin)) {
-    Flush();  // What was carried out before does not wait.
+    Flush();  // The answers of earlier commands do not wait.
     return Yield();
   }
   CarryOutWhatArrived(begin);

@@ -14,7 +14,7 @@
 namespace kvstore::server::resp {
 namespace {
 
-/// So many reads are made together, each of a page of so many bytes. What is larger is read alone.
+/// So many reads are made together, each of a page of so many bytes. A larger row is read alone.
 constexpr size_t kReadsTogether = 32;
 constexpr size_t kTogetherBytes = size_t{256} << 10;
 /// For an answer of a row that takes more, memory is allocated at once.

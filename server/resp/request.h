@@ -64,8 +64,8 @@ struct Request {
   /// Why it is not carried out; when it is done, what it has ended with.
   absl::Status status;
   bool done = false;
-  std::optional<PutResult> put;  ///< Of a put that is done.
-  std::string answer;            ///< That a worker has made.
+  std::optional<PutResult> put;  ///< The result of a put that is done.
+  std::string answer;            ///< The answer that a worker has made.
   bool begun = false;            ///< Examined, and admitted or refused.
   bool tracked = false;          ///< Among Core::open.
 };
@@ -93,7 +93,7 @@ enum class Outcome : uint8_t {
   kDone,
   kSuspended,  ///< Its dataset migrates: it is to be tried again later.
   kTooLong,    ///< It is to be carried out by a worker.
-  kPartly,     ///< Of several commands, not all were carried out, because the answers are large.
+  kPartly,     ///< Not all of several commands were carried out, because the answers are large.
 };
 
 /// Carries out a read or a command on the store, and appends its answer.

@@ -32,7 +32,7 @@ std::string_view Name(CacheKind kind);
 
 /// The result of a read for one key.
 struct Found {
-  std::optional<std::string> value;  ///< What the cache has.
+  std::optional<std::string> value;  ///< The value that the cache has.
   /// Else: set if the reader may fill the cache with what the backend says.
   struct Lease {
     std::shared_ptr<GuardedServer> server;

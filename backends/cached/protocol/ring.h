@@ -10,11 +10,11 @@
 namespace kvstore::cached {
 
 /// Which of several servers has a key, by consistent hashing: each server has many points on a ring, and a
-/// key belongs to the server of the first point after its own (the method of ketama, not its points). Of n
-/// servers, one more moves a share of 1 / (n + 1) of the keys.
+/// key belongs to the server of the first point after its own (the method of ketama, not its points). One
+/// more server for n servers moves a share of 1 / (n + 1) of the keys.
 class Ring {
  public:
-  static constexpr size_t kPoints = 160;  ///< Of each server; shares are even to about a tenth.
+  static constexpr size_t kPoints = 160;  ///< Points of each server; shares are even to about a tenth.
 
   explicit Ring(const std::vector<std::string>& servers);
   bool empty() const { return points_.empty(); }

@@ -17,7 +17,7 @@ struct CacheStats {
   std::atomic<uint64_t> in_doubt{0};  ///< Writes that may happen yet, whose key stays marked.
   std::atomic<uint64_t> failures{0};  ///< Calls of cache servers that have failed.
   std::atomic<uint64_t> checked{0};   ///< Values that were compared with the backend.
-  std::atomic<uint64_t> inconsistent{0};  ///< Of these, those that were another one.
+  std::atomic<uint64_t> inconsistent{0};  ///< Checked values that differed from the backend's.
 };
 
 }  // namespace kvstore::cached

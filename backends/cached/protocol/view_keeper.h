@@ -27,7 +27,7 @@ class KnownView {
       : view(std::move(v)), text(std::move(t)), memcached(view.memcached), redis(view.redis) {}
 
   const View view;
-  const std::string text;  ///< Of the node.
+  const std::string text;  ///< The text of the view's node in ZooKeeper.
   const Ring memcached;
   const Ring redis;
   /// Since when the process knows that a server is suspended, by its name.

@@ -15,7 +15,7 @@ struct MemcachedAnswer {
   /// "HD" (done), "VA" (a value), "EN" (no such key), "NS" (not stored), "EX" (has another CAS number), "NF"
   /// (not found), "MN" (nothing to do).
   std::string code;
-  std::string value;    ///< Of a "VA".
+  std::string value;    ///< The value, in an answer "VA".
   uint64_t cas = 0;     ///< The flag c.
   uint64_t client = 0;  ///< The flag f: the number that was stored with the value.
   bool won = false;     ///< The flag W: the key was made by this command, which may fill it.

@@ -15,14 +15,14 @@ namespace kvstore::cached {
 struct RedisAnswer {
   enum class Kind : uint8_t { kText, kNumber, kNothing, kError, kList };
   Kind kind = Kind::kNothing;
-  std::string text;                ///< Of kText and kError.
-  int64_t number = 0;              ///< Of kNumber.
-  std::vector<RedisAnswer> parts;  ///< Of kList; none of them is a list.
+  std::string text;                ///< The text of kText and kError.
+  int64_t number = 0;              ///< The value of kNumber.
+  std::vector<RedisAnswer> parts;  ///< The elements of kList; none of them is a list.
 };
 
 /// Takes a server's bytes apart into answers. Written here because hiredis takes as much memory as a server
-/// announces, and Debian's has no TLS. What can be told from the head of an answer is refused before any
-/// memory is taken for it. Externally synchronised.
+/// announces, and Debian's has no TLS. An answer whose head shows that it is not allowed is refused before
+/// any memory is taken for it. Externally synchronised.
 class RedisAnswers {
  public:
   /// The largest text that is accepted: a value, with the letter in front that says what it is.

@@ -52,7 +52,8 @@ struct LookedAll {
 /// The answer of a server that has set a mark.
 struct Marked {
   std::optional<std::string> guard;  ///< Read after the key was marked.
-  uint64_t version = 0;  ///< Of the key, opaque: if it is still this one, nothing else was done to it.
+  /// The key's version, opaque: while the key has it, nothing else was done to the key.
+  uint64_t version = 0;
 };
 
 /// A server that keeps values by keys for some time, and forgets them when it likes. Thread-safe.
@@ -63,8 +64,8 @@ struct Marked {
 ///
 /// tests/model/cache.pml is the model of how these are used. All calls fail with UNAVAILABLE, which names the
 /// server, if it cannot be reached, does not answer in time, or answers what it must not; with
-/// RESOURCE_EXHAUSTED if all connections to it are in use. What a call that has failed was to do may have
-/// been done.
+/// RESOURCE_EXHAUSTED if all connections to it are in use. A call that has failed may have done its work all
+/// the same.
 class Server {
  public:
   /// A key and a part of it. A server without parts has only the part 'v'.

@@ -28,7 +28,8 @@ using Patience = MasterAsks::Patience;
 /// A token that has nothing before it is made anew when the last one is so old, so that it does not become
 /// too old while only other datasets are written.
 constexpr uint64_t kRenewMs = 1000;
-/// For how long a process may not see a new shard map. What is too close to a change of it is refused.
+/// For how long a process may not see a new shard map. A token is refused if it lacks a pair whose logs were
+/// purged and begin later than this before the token was made.
 constexpr uint64_t kMapDelayMs = 600'000;
 /// A position may name at most so many pairs that have no shards any more; their logs are read too.
 constexpr size_t kMaxFormerPairs = 64;
@@ -300,7 +301,7 @@ absl::Status Changes::Resume(Space space, const ChangePosition& position, std::v
       known[*matches[i]] = true;
       next = position.pairs[*matches[i]];
     } else {
-      // The pair has got its first shards since. What it has of them is in its log, if that begins before.
+      // The pair has got its first shards since. Its log has all of their changes if it begins before that.
       if (!pair.answer.status.ok()) return pair.answer.status;
       uint64_t since = 0;
       auto oldest = Oldest(space, pair, since);

@@ -29,8 +29,8 @@ namespace kvstore::mysql {
 /// All tables of a dataset's name in the log of each master of the map are followed, whether the map has
 /// their shard there or not, and a pair that has lost its last shard is read to its end. So a move leaves no
 /// gap: what was written before it is in the log of the one pair, and what was written since in that of the
-/// other, which is read from its beginning if it is new. What was logged and is not committed yet, as a slave
-/// has not acknowledged it, is told later.
+/// other, which is read from its beginning if it is new. A transaction that is in the log but not committed
+/// yet, because no slave has acknowledged it, is told later.
 ///
 /// Thread-safe.
 class Changes {

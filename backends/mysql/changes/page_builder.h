@@ -18,11 +18,11 @@ namespace kvstore::mysql {
 /// The tables of a dataset, as a log names them.
 struct DatasetTables {
   Space space = Space::kId;
-  std::string name;  ///< Of the table in each shard.
+  std::string name;  ///< The name of the dataset's table in each shard.
   Shape shape = Shape::kRows;
   uint32_t type = 0;  ///< In the IDs of objects.
-  /// The gtid_domain_ids of the pairs that the follower reads, and the time before which it has all. What was
-  /// moved since must come from one of these.
+  /// The gtid_domain_ids of the pairs that the follower reads, and the time before which it has all. A shard
+  /// that was moved since must come from one of these.
   std::set<uint32_t> domains = {};
   uint64_t whole_ms = 0;
   /// Returns whether the map in force still has a shard here whose tables a move has put away, so that what

@@ -229,7 +229,7 @@ absl::StatusOr<LoggedStatement> DecodeQuery(const LogEvent& event) {
   taker.Bytes(2);  // error
   const uint64_t status = taker.Uint(2);
   static_assert(kQueryHeaderBytes == 8 + 1 + 2 + 2);
-  // Which file was loaded, and where the text names it.
+  // The number of the loaded file, and the place of its name in the text.
   if (event.Is(EventType::kExecuteLoad)) taker.Bytes(kLoadHeaderBytes);
   taker.Bytes(status);
   LoggedStatement statement{.database = std::string(taker.Bytes(database)), .text = {}};

@@ -102,8 +102,8 @@ absl::StatusOr<LoggedTable> DecodeTableMap(const LogEvent& event);
 /// Returns the number of the table of an event kWriteRows, kUpdateRows or kDeleteRows.
 absl::StatusOr<uint64_t> TableOfRows(const LogEvent& event);
 
-/// A row that was written or deleted, by its primary key. Of rows: row and column; of objects: the local ID;
-/// of mappings: both IDs.
+/// A row that was written or deleted, by its primary key. Rows have row and column, objects the local ID,
+/// mappings both IDs.
 struct TouchedRow {
   std::string row;
   std::string column;

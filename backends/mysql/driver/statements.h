@@ -10,8 +10,8 @@
 /// All SQL that reads and writes data. The templates in sql/ make the tables.
 namespace kvstore::mysql {
 
-/// A kind of statement. statements.cc has the texts, and lists the parameters of each. What a comment says of
-/// `count` is the count to give to Text and Connection::Prepare.
+/// A kind of statement. statements.cc has the texts, and lists the parameters of each. A comment's `count` is
+/// the count to give to Text and Connection::Prepare.
 enum class Sql : uint8_t {
   // objects
   kCreateObject,

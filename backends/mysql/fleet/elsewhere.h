@@ -18,7 +18,7 @@ enum class EmptyElsewhere : uint8_t {
 /// the map is wrong there, or the master has lost its data. An empty shard made on that master would give the
 /// IDs of its objects a second time.
 ///
-/// others  hosts that may have shards, in addition to those of the maps. Of these and of the slaves, those
+/// others  hosts that may have shards, in addition to those of the maps. Those of them, and of the slaves,
 ///         that do not answer are left out.
 ///
 /// FAILED_PRECONDITION  there is such a database.

@@ -78,7 +78,7 @@ absl::Status DropTables(Connection& connection, const DatasetSpec& spec, uint32_
 absl::Status CheckEmpty(Connection& connection, const DatasetSpec& spec, uint32_t shard);
 
 /// Makes what a shard lacks: its database, and the tables of those of `specs` in this space that `read`
-/// returns too. What has moved to another host, or migrates, is left alone.
+/// returns too. Tables that have moved to another host, or whose dataset migrates, are left alone.
 ///
 /// specs       the catalog's datasets as of a moment ago, so that `read` is called only if a table is
 ///             missing.

@@ -145,8 +145,8 @@ absl::StatusOr<PutResult> RowWriter::Put(uint32_t shard, std::string_view row,
   const bool clocked = assigned || options.condition;
   std::optional<Sent> in_doubt;
   PutResult result;
-  // A write that uses the shard's clock leaves a mark there. Of other writes nothing tells whether they were
-  // committed, or whether other clients have deleted them since.
+  // A write that uses the shard's clock leaves a mark there. For other writes, nothing tells whether they
+  // were committed, or whether other clients have deleted them since.
   const Repeat repeat = clocked ? Repeat::kAfterCheck : Repeat::kIfNotCommitted;
   return fleet_->Run(Space::kMod, shard, repeat, [&](Connection& connection) -> absl::StatusOr<PutResult> {
     if (auto status = dataset_->CheckDurable(connection, options.sync); !status.ok()) {

@@ -59,7 +59,7 @@ struct TouchedUnit {
 /// **Nothing is read that is not there.** After a power failure the last entries may be gone, together with
 /// the data, and their numbers are assigned again. So each run of a process that writes begins a generation,
 /// with a random ID, in the same batch as its first entry. A place beyond the end of its generation is
-/// refused, as is one whose generation is not known. What was trimmed is noted, and synced, before it goes.
+/// refused, as is one whose generation is not known. The trim is noted, and synced, before the entries go.
 ///
 /// Thread-safe.
 class ChangeLog {

@@ -55,7 +55,7 @@ class Gate {
                    std::memory_order_release);
     state_.store(to, std::memory_order_release);
   }
-  /// How often the state was changed. What was read before a change says nothing of what there is after it.
+  /// How often the state was changed. Data that was read before a change says nothing of the data after it.
   uint32_t changes() const { return changes_of_state_.load(std::memory_order_acquire); }
 
   // ---- for those who read changes, and for what opens and drops the log ----

@@ -29,7 +29,7 @@ namespace kvstore::server::resp {
 /// The words of a command; the first one is its name. They live until the command is answered.
 using Arguments = std::span<const std::string_view>;
 
-/// The most that a command reads for one answer. What is larger is an error and not cut.
+/// The most that a command reads for one answer. A larger answer is an error and not cut.
 inline constexpr size_t kMaxAnswerBytes = size_t{16} << 20;
 inline constexpr size_t kMaxAnswerElements = 100'000;
 /// The most bytes of an answer as it is sent, with the lengths and the ends of its elements. Whatever a
@@ -88,10 +88,10 @@ struct StoreCall {
   /// Whether this is a thread on which connections are served. A command that finds that it would take long,
   /// or wait, returns TooLongHereError there.
   bool here = false;
-  AnswerMemory* memory = nullptr;  ///< Of the answer; never null while the command is carried out.
+  AnswerMemory* memory = nullptr;  ///< The memory of the answer; never null while the command is carried out.
   size_t next = 0;                 ///< Keys or members before this one were dealt with.
-  std::vector<bool> done;          ///< Which of them were, for commands that deal with them in another order.
-  uint64_t count = 0;              ///< What was counted so far.
+  std::vector<bool> done;          ///< Those that were dealt with, for commands with another order.
+  uint64_t count = 0;              ///< The count so far.
   /// The datasets of its keys whose limits have counted it, each once.
   std::set<std::string_view> counted;
 };
@@ -135,8 +135,8 @@ struct Command {
   std::optional<Shape> shape;
   KeyPlaces keys;
   std::string_view group;
-  std::string_view words;    ///< What follows its name, for people.
-  std::string_view summary;  ///< What it does, in a few words.
+  std::string_view words;    ///< The words after its name, for people.
+  std::string_view summary;  ///< The effect, in a few words.
 };
 
 /// Returns the line of a command whose first argument is its only key.

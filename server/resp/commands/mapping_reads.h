@@ -17,7 +17,7 @@ namespace kvstore::server::resp {
 struct MappingOf {
   std::string_view dataset;
   uint64_t from = 0;
-  uint64_t incarnation = 0;  ///< Of the dataset.
+  uint64_t incarnation = 0;  ///< The dataset's incarnation.
 };
 
 /// Finds the dataset of a key "dataset:id". An error in Redis' words if it holds no mappings.

@@ -14,10 +14,10 @@ namespace kvstore::server::resp {
 
 /// The bounds of a command. One that exceeds them is an error, after which nothing more can be decoded.
 struct DecoderLimits {
-  size_t argument_bytes = 0;  ///< Of one argument.
-  size_t arguments = 0;       ///< Of one command, its name among them.
-  size_t command_bytes = 0;   ///< Of one command as it is sent.
-  size_t inline_bytes = 0;    ///< Of a command that is typed as a line.
+  size_t argument_bytes = 0;  ///< The size of one argument.
+  size_t arguments = 0;       ///< The number of arguments of one command, its name among them.
+  size_t command_bytes = 0;   ///< The size of one command as it is sent.
+  size_t inline_bytes = 0;    ///< The size of a command that is typed as a line.
 };
 
 /// Takes commands out of the bytes of a connection, as they arrive: arrays of bulk strings, as clients send
@@ -29,7 +29,7 @@ class Decoder {
   enum class State : uint8_t {
     kCommand,  ///< There is a command.
     kMore,     ///< More bytes are needed.
-    kError,    ///< What was sent is no command; see error().
+    kError,    ///< The bytes are no command; see error().
   };
 
   explicit Decoder(const DecoderLimits& limits) : limits_(limits) {}
@@ -37,7 +37,7 @@ class Decoder {
   /// The limits are in force for what is decoded from now on.
   void SetLimits(const DecoderLimits& limits) { limits_ = limits; }
 
-  /// Returns room for bytes that arrive; never empty. What Next has returned is no longer valid.
+  /// Returns room for bytes that arrive; never empty. The words that Next has returned are no longer valid.
   std::span<char> Prepare();
   /// So many bytes were written to the room that Prepare returned last.
   void Commit(size_t bytes);

@@ -15,9 +15,9 @@ enum class Version : uint8_t { kResp2 = 2, kResp3 = 3 };
 /// The version of Redis whose protocol this is. Clients look at it to see what they may send.
 inline constexpr std::string_view kRedisVersion = "7.0.0";
 
-/// Appends answers to a text. What only RESP3 has is sent to clients of RESP2 in the form that Redis uses
-/// there. Arrays, maps and sets are followed by their elements, each of which is appended by a call of its
-/// own. Externally synchronised.
+/// Appends answers to a text. Types that only RESP3 has are sent to clients of RESP2 in the form that Redis
+/// uses there. Arrays, maps and sets are followed by their elements, each of which is appended by a call of
+/// its own. Externally synchronised.
 class Encoder {
  public:
   /// out  must outlive this.
