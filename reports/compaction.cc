@@ -182,7 +182,7 @@ absl::Status CompactRow(const Metadata& metadata, const StoredRow& row, const Co
     // rows from being merged.
     if (absl::IsFailedPrecondition(block.status())) {
       result.bytes_after += bytes;
-      return absl::OkStatus();
+      return DeleteCovered(metadata, row, left);
     }
     if (!block.ok()) return block.status();
     KV_ASSIGN_OR_RETURN(const std::string chunk,
