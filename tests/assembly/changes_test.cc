@@ -92,7 +92,7 @@ TEST_F(ChangesTest, DeletesOfColumnsRowsAndCells) {
   ASSERT_OK(store_->DeleteRow("rows", "r", {}));
   EXPECT_EQ(std::get<RowChange>(All("rows", changes[1].token)[0].what),
             (RowChange{.row = "r", .column = "y", .cells = {}}));
-  // What changes nothing is no change.
+  // A delete of a row that does not exist is no change.
   const std::string before = Now("rows");
   ASSERT_OK(store_->DeleteRow("rows", "none", {}));
   EXPECT_TRUE(All("rows", before).empty());
@@ -277,7 +277,7 @@ TEST_F(ChangesTest, KeepingIsSwitchedOffAndOnWhileTheDatasetIsWrittenTo) {
   for (int round = 0; round < 20; ++round) {
     ASSERT_OK(store_->AlterDataset("rows", {.keep_changes_ms = 0}));
     ASSERT_OK(store_->AlterDataset("rows", {.keep_changes_ms = kDay}));
-    // What was written in between was not recorded, so an earlier token must not go on.
+    // Writes between the two calls were not recorded, so an earlier token must not go on.
     if (!token.empty()) {
       EXPECT_THAT(store_->ReadChanges("rows", token, {}), FailsWith(kGone, "from"));
     }

@@ -11,7 +11,7 @@
 
 #include "tests/backend_suite/suite.h"
 
-/// What the tests of migration endpoints share.
+/// Helpers that the tests of migration endpoints share.
 namespace kvstore::testing {
 
 /// Returns all units of a range, read page by page. Fails the test on an error.

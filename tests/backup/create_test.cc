@@ -17,7 +17,7 @@
 #include "tests/backup/fake_store.h"
 #include "tests/support/faulty_blobs.h"
 
-/// What a create sends, what it relies on, and what it leaves when it fails.
+/// Tests of what a create sends, what it relies on, and what it leaves when it fails.
 namespace kvstore {
 namespace {
 
@@ -34,7 +34,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
-/// What is wrong with a backup, every byte of which is read.
+/// Returns the problems of a backup, every byte of which is read.
 std::vector<std::string> Problems(const Manifest& manifest, BlobStore& blobs) {
   const auto verified = VerifyBackup(manifest, blobs, VerifyDepth::kBytes);
   EXPECT_OK(verified);

@@ -177,7 +177,7 @@ TEST_F(DatasetBackup, ASizeThatNoFileHasIsRefusedBeforeMemoryIsTakenForIt) {
   Put("r", "x", "v", 1);
   Manifest made = MustBackUp("rows");
   ASSERT_EQ(made.files.size(), 1u);
-  // What a manifest may say of any file.
+  // A manifest may give any file this size.
   made.files[0].size = kMaxBlobBytes;
   ASSERT_OK(backup::DecodeManifest(backup::EncodeManifest(made), made.id));
   EXPECT_THAT(RestoreAs(*router_, made, *blobs_, "copy", "rocksdb"),

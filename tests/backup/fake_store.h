@@ -22,7 +22,8 @@
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
-/// What tests of backups share: a store that is nothing but files, so that no engine is needed.
+/// Helpers that tests of backups share, among them a store that is nothing but files, so that no engine is
+/// needed.
 namespace kvstore::testing {
 
 /// The text of a file; empty if there is none.

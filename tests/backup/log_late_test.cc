@@ -154,7 +154,7 @@ TEST_F(BackupLogLate, ASegmentWhoseAnswerIsLostIsNoGap) {
   lose_ = true;
   Put("row", "lost");
   ASSERT_TRUE(Eventually([this] { return shipper_->figures().failures > 0; }));
-  // What is written meanwhile follows in another segment.
+  // Later writes follow in another segment.
   Put("row", "after");
   const uint64_t at = Now();
   EXPECT_EQ(shipper_->figures().chains, 1u);

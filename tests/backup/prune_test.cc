@@ -13,7 +13,7 @@
 #include "tests/backup/fake_store.h"
 #include "tests/support/faulty_blobs.h"
 
-/// What a prune removes and when, and what a verification finds.
+/// Tests of what a prune removes and when, and of what a verification finds.
 namespace kvstore {
 namespace {
 
@@ -74,7 +74,7 @@ TEST_F(BackupPrune, ObjectsGoWhenTheGracePeriodIsOver) {
   EXPECT_EQ(at_once.deleted_objects, 0u);
   EXPECT_EQ(at_once.waiting_objects, 1u);
   EXPECT_EQ(at_once.waiting_bytes, 1000u);
-  // What was removed can still be restored, by its ID.
+  // A backup that was removed can still be restored, by its ID, as long as its objects are there.
   ASSERT_OK_AND_ASSIGN(const Manifest removed, backup::ReadManifest(*blobs_, first.id));
   EXPECT_EQ(Restored(removed).count("rocksdb/000010.sst"), 1u);
 

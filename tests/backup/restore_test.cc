@@ -14,7 +14,7 @@
 #include "tests/backup/fake_store.h"
 #include "tests/support/faulty_blobs.h"
 
-/// What a restore writes, and what it refuses.
+/// Tests of what a restore writes, and of what it refuses.
 namespace kvstore {
 namespace {
 
@@ -36,7 +36,7 @@ TEST_F(BackupRestore, OnlyIntoANewOrEmptyFolder) {
   EXPECT_OK(RestoreBackup(made, *blobs_, dir_ / "new" / "deeper"));
   EXPECT_EQ(testing::FilesIn(dir_ / "new" / "deeper"), store_.files());
   EXPECT_EQ(fs::status(dir_ / "new" / "deeper").permissions(), fs::perms::owner_all);
-  // What is there stays as it is.
+  // A store that is there stays as it is.
   EXPECT_THAT(RestoreBackup(made, *blobs_, dir_ / "empty"),
               FailsWith(StatusCode::kFailedPrecondition, "is a store already"));
   EXPECT_EQ(testing::FilesIn(dir_ / "empty"), store_.files());

@@ -15,7 +15,7 @@
 #include "router/router.h"
 #include "tests/support/status_matchers.h"
 
-/// What tests of backups of datasets share.
+/// Helpers that tests of backups of datasets share.
 namespace kvstore::testing {
 
 inline std::unique_ptr<UnitReader> ReaderOf(Router& router, const std::string& dataset) {

@@ -82,7 +82,7 @@ TEST(FolderStore, ANewFolderIsDurable) {
   flushes = 0;
   ASSERT_NE(MustOpen(dir / "new"), nullptr);
   EXPECT_EQ(flushes, 1);
-  // What is there already costs nothing.
+  // A folder that is there already is not flushed again.
   ASSERT_NE(MustOpen(dir / "new"), nullptr);
   EXPECT_EQ(flushes, 1);
   watched = 0;

@@ -31,7 +31,7 @@ int FillAndFree(const fs::path& disk) {
   REQUIRE(absl::IsNotFound((*store)->Stat("c").status()));
   REQUIRE(fs::is_empty(disk / "store/.new"));
   REQUIRE(*(*store)->Get("a", bytes.size()) == bytes);
-  // What the failed puts had written is free again.
+  // The space that the failed puts had taken is free again.
   REQUIRE((*store)->Put("d", std::string(3'000'000, 'd'), PutMode::kIfAbsent).ok());
   REQUIRE((*store)->Delete("b").ok());
   REQUIRE((*store)->Put("c", bytes, PutMode::kIfAbsent).ok());

@@ -10,7 +10,7 @@
 #include "kvstore_api/zookeeper_options.h"
 #include "tests/support/zookeeper_server.h"
 
-/// What the tests of ledgers share.
+/// Helpers that the tests of ledgers share.
 namespace kvstore {
 
 constexpr auto kRefused = absl::StatusCode::kFailedPrecondition;

@@ -10,7 +10,7 @@
 #include "tests/support/status_matchers.h"
 #include "tests/support/zookeeper_server.h"
 
-/// What processes share, read out of a real ZooKeeper and put back.
+/// Tests of the state that processes share, which is read out of a real ZooKeeper and put back.
 namespace kvstore {
 namespace {
 

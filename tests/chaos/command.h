@@ -7,7 +7,7 @@
 
 namespace kvstore::testing::chaos {
 
-/// What is done to a command while it runs.
+/// A disturbance of a command while it runs.
 struct Disturbance {
   std::optional<std::chrono::milliseconds> kill_after;   ///< It gets kill -9 after this time.
   std::optional<std::chrono::milliseconds> pause_after;  ///< It gets SIGSTOP, and SIGCONT `pause` later.

@@ -166,7 +166,7 @@ void Faults::KillMaster() {
         RandomTime(200, 5000), [this, pair, promote] {
           if (promote) Repair({"shards", "promote", pair->slave.ToString(), "--emergency"});
           fleet_.ServerOf(pair->master).Start();
-          // What is left to do then is what `kv shards status` proposes.
+          // The remaining steps are those that `kv shards status` proposes.
           const auto maps = fleet_.Maps();
           if (!maps) return;
           for (const shardops::Pair& now : maps->Pairs()) {

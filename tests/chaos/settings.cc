@@ -43,7 +43,7 @@ Settings Settings::FromEnvironment() {
   Settings settings;
   settings.seed = Seed("chaos");
   settings.length = std::chrono::seconds(Rounds("KV_TEST_SECONDS", 45));
-  // What takes seconds on an idle machine may take a minute on a busy one.
+  // A step that takes seconds on an idle machine may take a minute on a busy one.
   settings.bound = std::chrono::seconds(Rounds("KV_CHAOS_BOUND", 240));
   settings.only = Names("KV_CHAOS_ONLY");
   settings.without = Names("KV_CHAOS_WITHOUT");

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-/// What tests of advice share: the texts of the program, and the tables of docs/operators.md that say which
-/// test obeys which advice.
+/// Helpers that tests of advice share: the texts of the program, and the tables of docs/operators.md that say
+/// which test obeys which advice.
 namespace kvstore::cli {
 
 /// A string literal of the program's sources (literals.h).

@@ -13,7 +13,7 @@
 #include "cli/commands.h"
 #include "cli/usage.h"
 
-/// What must hold for each argument and option of all commands of kv and kv-bench.
+/// Tests of what must hold for each argument and option of all commands of kv and kv-bench.
 namespace kvstore::cli {
 namespace {
 

@@ -111,7 +111,7 @@ TEST_F(KvBackup, AFollowerOfWhatWasWrittenAfterTheBackupIsToldSo) {
     EXPECT_EQ(std::count(followed.out.begin(), followed.out.end(), '\n'), 1 + written);
     EXPECT_EQ(Run({"--data", restored, "put", "events", "user:10", "click=pin:6"}).code, 0);
   }
-  // What was noted before the backup holds.
+  // The place of a consumer that was noted before the backup still holds.
   EXPECT_THAT(Run({"--data", restored, "changes", "events", "--consumer", "search"}).out,
               HasSubstr("user:10"));
 }

@@ -258,7 +258,7 @@ TEST_F(KvImport, AnImportThatStoresNothingFails) {
   EXPECT_EQ(Json::parse(json.out)["ok"], false);
   EXPECT_EQ(Json::parse(json.out)["rejected"], 3);
   EXPECT_EQ(Json::parse(json.err)["error"]["code"], "INVALID_ARGUMENT");
-  // What is there already need not be stored.
+  // A line that is stored already need not be stored again.
   Ok({"import", "events"}, Line(1));
   const std::string again = File("again.jsonl", Line(1) + "oops\n");
   Ok({"import", "events", again, "--only-changes"});

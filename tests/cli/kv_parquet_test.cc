@@ -384,7 +384,7 @@ TEST_F(KvParquet, AReportIsLoadedFromIt) {
   fs::copy(file, dir_ / "points");
   Ok({"report", "load", "daily", (dir_ / "points").string(), "--format", "parquet", "--ignore", "row"});
   EXPECT_EQ(sum(), once);
-  // What is wrong with a row is said of its line, as in other formats.
+  // An error in a row names its line, as in other formats.
   const Output rejected = Kv({"report", "load", "daily", file});
   EXPECT_THAT(rejected.out + rejected.err, HasSubstr("10 lines: 0 points, 10 rejected"));
   fs::resize_file(dir_ / "points", fs::file_size(dir_ / "points") / 2);

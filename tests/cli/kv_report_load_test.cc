@@ -119,7 +119,7 @@ TEST_F(KvReportLoad, RejectedLinesAreWrittenThroughNoLinkAndOverNoInput) {
   EXPECT_TRUE(fs::is_symlink(file + ".rejects"));
   Fails({"report", "load", "site", file, "--reject-file", file}, "is a file that is loaded");
   EXPECT_TRUE(fs::exists(file));
-  // What is no file is left as it is.
+  // A reject file that is no regular file is left as it is.
   EXPECT_EQ(Load({file, "--reject-file", "/dev/null"})["rejected"], 1);
 }
 

@@ -18,7 +18,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr char kMap[] = R"([{"range": [0, 511], "master": "A", "slave": "B"}])";
-/// What set and undo say where the configuration has no operator's login.
+/// The message of set and undo where the configuration has no operator's login.
 constexpr char kNotAsked[] =
     "no host was asked whether it has these shards: kv shards check compares the hosts with the maps\n";
 constexpr char kMoved[] =

@@ -6,7 +6,7 @@
 
 #include "tests/cli/kv_program.h"
 
-/// What `kv` prints for wrong command lines, and with --help.
+/// Tests of what `kv` prints for wrong command lines, and with --help.
 namespace kvstore::testing {
 namespace {
 

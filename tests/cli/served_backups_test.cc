@@ -12,7 +12,7 @@
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
-/// What operators ask a server about backups, by those of a dataset.
+/// Tests of what operators ask a server about backups, by backups of a dataset.
 namespace kvstore::cli {
 namespace {
 

@@ -10,7 +10,7 @@
 namespace kvstore::cli {
 namespace {
 
-/// What is written to standard output while this exists.
+/// Catches all that is written to standard output while this exists.
 class Captured {
  public:
   Captured() { ::testing::internal::CaptureStdout(); }

@@ -31,7 +31,7 @@ using Json = nlohmann::json;
 class ConsolePages : public MoveTest {
  protected:
   ConsolePages() {
-    // What docs/mysql.md asks of servers to which datasets migrate.
+    // docs/mysql.md asks this of servers to which datasets migrate.
     for (MariaDbServer* server : {&first_.a(), &first_.b(), &second_.a(), &second_.b()})
       server->Run("SET GLOBAL log_bin_trust_function_creators = ON");
     WriteTokens(/*ops=*/true);

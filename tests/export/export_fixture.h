@@ -25,7 +25,7 @@
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
-/// What tests of exports share.
+/// Helpers that tests of exports share.
 namespace kvstore::testing {
 
 /// Whether this build has the real kv-parquet; if not, tests that need it are skipped.

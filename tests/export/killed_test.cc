@@ -69,7 +69,7 @@ TEST_F(ExportKilled, LeavesNoManifestAndTheNextCallMakesTheExport) {
       FakeSource source = Source();
       ASSERT_OK_AND_ASSIGN(const Manifest made,
                            exports::ExportDataset(source, Request(Shape::kRows), *blobs_, Options(token)));
-      // What was left is in a folder of its own, which no manifest names.
+      // The killed call's files are in a folder of their own, which no manifest names.
       EXPECT_EQ(Lines(made, {"rows"}).size(), 4u);
       size_t in_folder = 0;
       for (const std::string& blob : Blobs())

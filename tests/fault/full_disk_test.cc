@@ -164,7 +164,7 @@ int DropMakesRoom(const fs::path& disk, bool reopen, uint64_t keep_ms) {
   REQUIRE(HasAll(**opened) && Has(**opened, 20));
   REQUIRE((*opened)->ListDatasets()->size() == 1);
   if (keep_ms > 0) {
-    // What was in doubt holds up nobody.
+    // A write in doubt holds up nobody.
     const auto page = (*opened)->ReadChanges("rows", kChangesFromBegin, {.limit = kMaxListEntries});
     REQUIRE(page.ok() && page->complete_until_ms != 0 && !page->changes.empty());
     const auto* const last = std::get_if<RowChange>(&page->changes.back().what);

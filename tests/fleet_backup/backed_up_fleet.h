@@ -80,7 +80,7 @@ class LookedAt {
   ~LookedAt();
   LookedAt(const LookedAt&) = delete;
   LookedAt& operator=(const LookedAt&) = delete;
-  /// What UnitsIn returns of them; none of datasets that are not there.
+  /// Returns the units of these shards, as UnitsIn does; no units of datasets that are not there.
   std::vector<std::vector<Unit>> Units();
 
  private:

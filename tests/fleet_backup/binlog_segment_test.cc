@@ -51,7 +51,7 @@ std::string Changed(const std::string& from, const std::string& to) {
   return backup::WithChecksumLine(line) + bytes.substr(log);
 }
 
-// What any version has sent must be played by all later ones, so this text never changes.
+// Later versions must play the segments that any earlier one has sent, so this text never changes.
 TEST(BinlogSegment, ItsFormIsPinned) {
   const BinlogSegment example = Example();
   const std::string line = fmt::format(

@@ -19,7 +19,7 @@ using testing::MadeEvent;
 using testing::MadeFormat;
 using testing::MadeTransaction;
 
-/// What ReadGroups has found.
+/// The parts of a log that ReadGroups has found.
 struct Found {
   std::vector<std::string> formats;
   std::vector<shardops::Gtid> gtids;

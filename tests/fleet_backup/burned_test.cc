@@ -89,7 +89,7 @@ TEST(BurnedPair, IsRestoredOntoTwoNewHosts) {
   ASSERT_EQ(commands.size(), 9u);
   auto command = commands.begin();
 
-  // What there is.
+  // The first two commands show which hosts and backups are left.
   EXPECT_THAT(fleet.Kv(*command++).out, HasSubstr("do not answer"));  // kv shards status
   EXPECT_THAT(fleet.Ok(*command++), HasSubstr(a));                    // kv backup list --fleet
   // The data, on both hosts.

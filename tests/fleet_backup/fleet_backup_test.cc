@@ -256,7 +256,7 @@ TEST_F(FleetBackup, TwoThatSendTheLogDoNotDisturbEachOther) {
   EXPECT_GT(one.figures().transactions, 0u);
   EXPECT_GT(other.figures().transactions, 0u);
   fleet().Ok({"backup", "verify", "--host", slave(), "--deep"});
-  // What processes share is not that of a fleet here, so it is not read.
+  // The state that processes share is not that of a fleet here, so it is not read.
   FailsToRestore({"--shards", "0-7", "--at", std::to_string(NextSecond())}, "zookeeper.json");
 }
 

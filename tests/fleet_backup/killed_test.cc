@@ -47,7 +47,7 @@ TEST_F(FleetBackupKilled, DuringACreate) {
     EXPECT_EQ(fleet_.Kv(Create(), step).code, kKilled) << step;
     EXPECT_THAT(Live(), IsEmpty()) << step;
   }
-  // What the last one had sent need not be sent again, but for what has changed since.
+  // Objects that the killed calls had sent need not be sent again, unless they have changed since.
   const auto made = fleet_.OkJson(Create())["backup"];
   EXPECT_LT(made["sent_bytes"].get<uint64_t>(), made["bytes"].get<uint64_t>());
   const std::string first = made["id"];

@@ -15,7 +15,7 @@
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
-/// What of a pair's binary log is played for a time.
+/// Tests of which part of a pair's binary log is played for a time.
 namespace kvstore::fleet_backup {
 namespace {
 
@@ -107,7 +107,7 @@ TEST_F(LogSpool, AGapIsToldAndNotSkipped) {
   EXPECT_THAT(
       Spool(BaseAt(kFirst, 10), 22),
       FailsWith(StatusCode::kFailedPrecondition, "the latest time before it is --at 1970-01-01T00:00:13Z"));
-  // What was not sent may have been committed in the same second as the last that was.
+  // A transaction that was not sent may have been committed in the same second as the last one that was.
   EXPECT_THAT(Spool(BaseAt(kFirst, 10), 14), FailsWith(StatusCode::kFailedPrecondition, "has a gap"));
   // At the time that it names, and after the gap, all is there.
   EXPECT_THAT(SequencesIn(*Spool(BaseAt(kFirst, 10), 13)), ElementsAre(11, 12));
@@ -125,7 +125,7 @@ TEST_F(LogSpool, ASegmentThatIsDamagedOrMissingIsTold) {
   bytes.back() = static_cast<char>(bytes.back() ^ 1);
   ASSERT_OK(blobs_->Put(name, bytes, PutMode::kReplace));
   EXPECT_THAT(Spool(BaseAt(kFirst, 10), 1'000), FailsWith(StatusCode::kDataLoss, name));
-  // What is needed for an earlier time is there.
+  // All segments that an earlier time needs are there.
   EXPECT_THAT(SequencesIn(*Spool(BaseAt(kFirst, 10), 12)), ElementsAre(11));
   ASSERT_OK(blobs_->Delete(name));
   EXPECT_THAT(Spool(BaseAt(kFirst, 10), 1'000), FailsWith(StatusCode::kDataLoss, "is missing"));

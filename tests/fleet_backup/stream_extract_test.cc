@@ -10,7 +10,7 @@
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
-/// What a damaged or hostile manifest cannot do to a restore of a server.
+/// Tests of what a damaged or hostile manifest cannot do to a restore of a server.
 namespace kvstore::fleet_backup {
 namespace {
 

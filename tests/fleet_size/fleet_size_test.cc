@@ -133,7 +133,7 @@ TEST(FleetSize, AThousandMovesArePlannedAtOnce) {
   Say("moves of {} ranges planned, compared and packed: {:.3f} s; the map is stored in {} KiB", moves, took,
       stored.size() >> 10);
   ExpectBelow(size, took, 1.0);
-  // What a client does with a map that it has received.
+  // A client parses each map that it receives.
   const auto parse = Clock::now();
   const auto again = ShardMap::Parse(stored);
   ASSERT_OK(again.status());
@@ -191,7 +191,7 @@ TEST(FleetSize, AllClientsHaveAMapChangeSoonAndComeBackAfterAllZooKeepersWereRes
   if (size.full) change(FullSizeMap(), "a map of 65536 ranges, each on another pair", /*has_bar=*/false);
   change(MapOf(500, size.hosts, &NamedHost, 5), "a map of 500 ranges");
 
-  // What it costs when nothing changes.
+  // Measures the traffic while nothing changes.
   const auto idle = clients.counts();
   const auto watched = seconds(size.full ? 15 : 2);
   std::this_thread::sleep_for(watched);

@@ -148,7 +148,7 @@ void CallReports(KVStore& store, size_t which) {
       return reports->List().status().IgnoreError();
     case 2: {
       const auto info = reports->Info(name, {"m"});
-      // What is answered is used to check points, and must not make that crash.
+      // The answer is used to check points, and must not make that crash.
       if (!info.ok() || info->metrics.empty()) return;
       reports::Batch batch(*info);
       const std::vector<std::optional<std::string_view>> segments(info->keys.size(), "v");

@@ -46,7 +46,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const server::Route route = server::FindRoute(method, target);
     if ((route.kind == server::Route::Kind::kError) == route.error.ok()) std::abort();
     if (route.request) {
-      // What came as bytes can be written as JSON.
+      // A request that came as bytes can be written as JSON.
       const std::string text = TextOf(*route.request);
       if (nlohmann::json::parse(text) != *route.request) std::abort();
       if (CountJsonValues(text) < route.request->size()) std::abort();

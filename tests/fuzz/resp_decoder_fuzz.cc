@@ -80,7 +80,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const Decoded whole = Decode(bytes, SIZE_MAX);
   const Decoded pieces = Decode(bytes, piece);
   Check(pieces.commands == whole.commands && pieces.error == whole.error);
-  // What was decoded means the same when it is sent as clients send it.
+  // Decoded commands mean the same when they are sent as clients send them.
   const Decoded again = Decode(Encode(whole.commands), piece);
   Check(again.commands == whole.commands && again.error.empty());
   return 0;

@@ -27,7 +27,7 @@ std::string_view NextLine(std::string_view& text) {
 void CheckLocation(std::string_view url, std::string_view endpoint) {
   const auto location = s3::LocateS3(url, {.endpoint = std::string(endpoint), .region = "eu-central-1"});
   if (!location.ok()) return;
-  // What a request is made of has no character with which it could become another one, or go elsewhere.
+  // The parts of a request have no character with which it could become another one, or go elsewhere.
   Require(location->host.find_first_of("/@?#%\\ \r\n") == std::string::npos);
   Require(location->server == "https://" + location->host || location->server == "http://" + location->host);
   Require(location->server.starts_with("https://") || location->is_local);

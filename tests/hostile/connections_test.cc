@@ -12,7 +12,7 @@
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
-/// What a server does for others while somebody holds all the connections that they can get.
+/// Tests of what a server does for others while somebody holds all the connections that they can get.
 namespace kvstore {
 namespace {
 

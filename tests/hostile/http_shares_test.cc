@@ -6,8 +6,8 @@
 
 #include "tests/hostile/http_fixture.h"
 
-/// What a second attack on the HTTP door found: memory that nobody counted, and what one caller, or a
-/// stranger, could take from others.
+/// Tests of the weaknesses that a second attack on the HTTP port found: memory that nobody counted, and
+/// resources that one caller, or a stranger, could take from others.
 namespace kvstore {
 namespace {
 

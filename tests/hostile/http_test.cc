@@ -8,8 +8,8 @@
 #include "tests/support/random.h"
 #include "tests/support/status_matchers.h"
 
-/// What strangers and callers with few rights try at the HTTP door. The server is a process of its own, so
-/// that its memory is not mixed with the clients'.
+/// Attacks on the HTTP port by strangers and by callers with few rights. The server is a process of its own,
+/// so that its memory is not mixed with the clients'.
 namespace kvstore {
 namespace {
 
@@ -182,7 +182,8 @@ TEST_F(HostileHttpTest, AnswersThatNobodyTakesAreCountedAndCutOff) {
   // The clients still take nothing.
   EXPECT_TRUE(Eventually(
       [&] { return Metric("kvstore_calls_in_flight") == 1 && Metric("kvstore_bytes_in_flight") == 0; }));
-  // What the caller may have, and an answer for each thread that made one when that was full.
+  // The server holds at most what the caller may have, and an answer for each thread that made one when that
+  // was full.
   ExpectLittleMemory(600 * kMiB);
 }
 

@@ -2,7 +2,7 @@
 
 #include "tests/hostile/tenants.h"
 
-/// What lists of migrations show to callers with few rights.
+/// Tests of what lists of migrations show to callers with few rights.
 namespace kvstore {
 namespace {
 

@@ -1,7 +1,7 @@
 #include "tests/hostile/raw_call.h"
 #include "tests/hostile/tenants.h"
 
-/// What a token can do after it was removed from the list.
+/// Tests of what a token can do after it was removed from the list.
 namespace kvstore {
 namespace {
 

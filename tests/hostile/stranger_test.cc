@@ -17,7 +17,7 @@
 #include "tests/support/certificates.h"
 #include "tests/support/eventually.h"
 
-/// What a client without a token can get out of a server.
+/// Tests of what a client without a token can get out of a server.
 namespace kvstore {
 namespace {
 

@@ -5,7 +5,7 @@
 #include "kvstore_api/connect.h"
 #include "tests/support/status_matchers.h"
 
-/// What a token may be, and where it may be sent.
+/// Tests of what a token may be, and where it may be sent.
 namespace kvstore {
 namespace {
 

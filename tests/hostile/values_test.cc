@@ -11,7 +11,7 @@
 #include "tests/support/processes.h"
 #include "tests/support/temp_dir.h"
 
-/// What a server's log and its errors say about the values that clients send.
+/// Tests of what a server's log and its errors say about the values that clients send.
 namespace kvstore {
 namespace {
 

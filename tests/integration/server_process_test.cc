@@ -191,7 +191,7 @@ TEST_F(ServerEnd, ItEndsInTimeAlsoWhereACallHangs) {
     const auto store = *Connect(server.address(), {.deadline_ms = 600'000});
     ASSERT_OK(store->CreateDataset({.name = "rows"}));
     ASSERT_OK(store->CreateDataset({.name = "boards", .shape = Shape::kMappings}));
-    // What was answered may be counted for a moment more.
+    // A call that was answered may be counted for a moment more.
     ASSERT_TRUE(Eventually([&] { return CallsInFlight(server) <= 1; }));
     std::atomic<bool> over{false};
     std::thread hangs([&] {

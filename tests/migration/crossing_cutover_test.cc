@@ -27,7 +27,7 @@ class GivenUpCutoverTest : public FaultyMySqlTest {
   }
 };
 
-/// What it had sent arrives when clients have long written over it.
+/// A write that the cutover had sent arrives when clients have long written over it.
 TEST_F(GivenUpCutoverTest, ItsLateWriteIsRefused) {
   OpenReady();
   CutOver(faults_.delays);

@@ -68,7 +68,7 @@ TEST_F(FaultyMySqlTest, TheSourceServesAgainWhenTheTargetIsGoneForGood) {
 // ---- a cutover that the catalog knows, and the record does not ----
 
 /// Stops the worker for good where clients are routed to mysql already and the record does not say so yet.
-/// What happens there, before the process ends, is done by `then`.
+/// `then` acts there before the process ends.
 class RoutedTest : public FaultyMySqlTest {
  protected:
   void EndAtRouted(const std::function<void(MigratingStore&)>& then) {

@@ -124,7 +124,7 @@ TEST_F(RepairTest, MakesALostRecordAnewAfterTheCutover) {
   ReopenWith("");
   PutMany("later", 20);
   EXPECT_EQ(Mend(), (std::vector<std::string>{"rebuild_record", "resume"}));
-  // What was written meanwhile was recorded, so that both sides are the same but for that.
+  // Writes meanwhile were recorded, so that both sides are the same but for them.
   store_->Await("events", "reversible");
   ASSERT_TRUE(Eventually([&] { return store_->Do("status", "events")["lag"]["units"] == 0; }));
   store_->Do("reverse", "events");

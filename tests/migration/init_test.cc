@@ -18,7 +18,7 @@ namespace {
 const bool kShared = ShareFleet();
 constexpr int kRows = 100;
 
-/// What `kv shards init` does, in a process of its own.
+/// Does what `kv shards init` does, as a process of its own would.
 void Init(const std::filesystem::path& dir) {
   const mysql::ReadSpecs read = [&]() -> absl::StatusOr<std::vector<DatasetSpec>> {
     FileCatalog catalog(rocks::DataDir::CatalogOf(dir));

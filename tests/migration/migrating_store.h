@@ -24,7 +24,7 @@ namespace kvstore::testing {
 /// trouble, or none. Or no entry can be read.
 enum class CatalogTrouble { kNone, kDown, kAnswersLost, kStoresNothing, kHangs, kDamaged };
 
-/// What a test does to a LossyCatalog, and sees of it.
+/// The trouble that a test makes for a LossyCatalog, and what it sees of it.
 struct CatalogFaults {
   std::atomic<CatalogTrouble> trouble{CatalogTrouble::kNone};
   std::atomic<int> hanging{0};  ///< How many calls hang now.

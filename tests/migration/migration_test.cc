@@ -301,7 +301,7 @@ TEST_F(MigrationTest, CellsExpireAndVersionsOverflowWhileTheyAreCopied) {
   go("cutover", "reversible");
   stop = true;
   for (std::thread& writer : writers) writer.join();
-  // What is visible is decided when it is read.
+  // The limits of versions and age apply when a row is read.
   size_t seen = 0;
   for (int row = 0; row < kRows; ++row) {
     const uint64_t before = WallClockMs();

@@ -139,7 +139,7 @@ class ReadsBeforeItLists : public ForwardingEndpoint {
     for (const std::string& key : keys) {
       auto now = inner->Read({&key, 1}, as_of);
       if (!now.ok()) return now;
-      // What it was when it was read last.
+      // Returns the content as it was when it was read last.
       Unit& last = last_.try_emplace(key, (*now)[0]).first->second;
       units.push_back(std::exchange(last, (*now)[0]));
     }

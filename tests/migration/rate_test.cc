@@ -13,7 +13,7 @@
 #include "tests/migration/migration_fixture.h"
 #include "tests/support/eventually.h"
 
-/// What bounds a migration: the limits of its rate, and how long its status waits for a side.
+/// Tests of what bounds a migration: the limits of its rate, and how long its status waits for a side.
 namespace kvstore::testing {
 namespace {
 

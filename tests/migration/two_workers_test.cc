@@ -94,7 +94,8 @@ class SharedCatalog : public Catalog {
   const std::string self_;
 };
 
-/// What all processes of a test share: an embedded store, the fleet, and the catalog. Must outlive them.
+/// The parts that all processes of a test share: an embedded store, the fleet, and the catalog. Must outlive
+/// them.
 struct Site {
   Site() {
     SharedFleet().Clear();

@@ -20,7 +20,7 @@ using ::testing::IsEmpty;
 
 class AlarmsTest : public ::testing::Test {
  protected:
-  /// What people were told since the last call: "alarm a: text".
+  /// Returns what people were told since the last call: "alarm a: text".
   std::vector<std::string> Told() { return std::exchange(told_, {}); }
 
   std::vector<std::string> told_;

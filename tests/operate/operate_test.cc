@@ -21,7 +21,7 @@
 #include "tests/support/eventually.h"
 #include "tests/support/status_matchers.h"
 
-/// What kv operate does on a fleet of real servers. Partitions of the network are in partitions.py.
+/// Tests of kv operate on a fleet of real servers. Partitions of the network are in partitions.py.
 namespace kvstore::testing {
 namespace {
 

@@ -84,7 +84,7 @@ TEST(Verdict, AMasterWhoseSlaveAnotherProcessSeesReceivingIsNotDead) {
 TEST(Verdict, WithoutASecondObserverNobodyIsDead) {
   EXPECT_FALSE(Judge(Silent(), {}, kNow).dead);
   EXPECT_THAT(Judge(Silent(), {}, kNow).why, HasSubstr("no second observer"));
-  // What was said long ago, before the first look, or by another version does not count.
+  // A report from long ago, from before the first look, or of another version does not count.
   EXPECT_FALSE(Judge(Silent(), std::vector{Other({Silent()}, kNow - kFreshMs - 1)}, kNow).dead);
   Member new_one = Other({});
   new_one.says = nlohmann::json();

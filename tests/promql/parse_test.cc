@@ -136,7 +136,7 @@ TEST(PromQl, ASumOfNumbers) {
 }
 
 TEST(PromQl, AnyBytesAreReadOrRefused) {
-  // What follows a query that is cut anywhere, or has a byte changed anywhere.
+  // The query is cut anywhere, and each of its bytes is changed.
   const std::string query =
       R"(topk(3, sum by (country) (sum_over_time(visits:views{a="b\"", c=~"d|e"}[1h] offset 5m))))";
   ASSERT_OK(Parse(query));

@@ -50,7 +50,7 @@ class CancelledTest : public testing::RollupFixture {
         break;
       }
       EXPECT_LE(calls, moment + 2);
-      // What was cancelled during its last call has come to its end.
+      // Work that was cancelled during its last call may have come to its end.
       if (status.ok()) continue;
       EXPECT_TRUE(absl::IsCancelled(status)) << status;
       ++cancelled_times;

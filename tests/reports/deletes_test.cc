@@ -10,7 +10,7 @@
 #include "reports/row_list.h"
 #include "tests/reports/rollup_fixture.h"
 
-/// What is deleted and dropped, and what it costs.
+/// Tests of what deletes and drops remove, and what they cost.
 namespace kvstore::reports {
 namespace {
 

@@ -47,7 +47,7 @@ Value FilledBy(Fill fill, const Value& found, const Value& before) {
   return fill == Fill::kZero ? Number::Integer(0) : before;
 }
 
-/// What the model says of a metric without fill and rank.
+/// Returns the model's answer for a metric without fill and rank.
 std::map<Name, Steps> SeriesOf(const ReportModel& model, Query query, const char* metric) {
   query.metrics = {{.name = metric}};
   query.fill = Fill::kNone;

@@ -19,7 +19,7 @@ using Kind = Function::Kind;
 
 constexpr Kind kAll[] = {Kind::kSum, Kind::kCount, Kind::kAvg, Kind::kMin, Kind::kMax, Kind::kLast};
 
-/// What a table says of a series: the result of each function for each step of each group.
+/// Returns a table's answer for a series: the result of each function for each step of each group.
 std::vector<std::optional<Number>> ResultsOf(const GroupTable& table, std::span<const Kind> kinds = kAll) {
   std::vector<std::optional<Number>> results;
   for (const auto& [key, group] : table.groups()) {

@@ -34,7 +34,7 @@ using namespace reports;  // NOLINT(google-build-using-namespace): the test spea
 
 const std::vector<std::string> kMetrics = {"departures", "delay", "planes", "fuel"};
 
-/// What the process that is killed does, in this order.
+/// One step of the process that is killed; it takes them in this order.
 struct Deed {
   enum class Kind : uint8_t { kWrite, kCompact, kRoll, kDeclare };
   Kind kind = Kind::kWrite;
@@ -43,7 +43,7 @@ struct Deed {
   std::vector<Rollup> rollups;
 };
 
-/// What is done after that, in a process that is not killed: a repeated delete would delete more.
+/// The steps after that, in a process that is not killed: a repeated delete would delete more.
 struct Rest {
   std::set<size_t> deleted_metrics;
   TimeSpan deleted;

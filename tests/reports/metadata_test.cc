@@ -92,7 +92,8 @@ TEST_F(MetadataTest, RefusesWhatCannotBe) {
   info = Flights();
   info.settings.period_s = 3'601;
   fails(info, "multiple of the resolution");
-  // What would not decode any more once it is stored; the second one is 0 times 1,000.
+  // These could not be decoded any more once they are stored. A period of 2^61 s is 0 ms, because the
+  // multiplication overflows.
   info = Flights();
   info.settings.resolution_ms = UINT64_MAX;
   fails(info, "resolution: must be");

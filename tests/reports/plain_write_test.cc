@@ -47,7 +47,7 @@ class PlainWriteTest : public testing::ReportsJson {
     }
     return true;
   }
-  /// What both stores say of all points is the same.
+  /// Expects that both stores have the same points.
   void ExpectSamePoints() {
     for (const auto& [metric, function] : {std::pair{"departures", "sum"}, std::pair{"late", "last"},
                                            std::pair{"delay", "p50"}, std::pair{"planes", "distinct"}}) {

@@ -238,8 +238,8 @@ TEST_F(QueryLimitsTest, MemoryOfTheRowsThatAreReadAndDecompressed) {
   query_.limits.max_memory_bytes = 200'000;
   query_.limits.max_bytes = 200'000;
   IsExhausted("more than 200000 bytes of memory");
-  // What a row takes is free again afterwards: two ranges have the row, and the limit is less than twice
-  // that.
+  // The memory of a row is free again afterwards: two ranges have the row, and the limit is less than twice
+  // its size.
   query_.limits.max_memory_bytes = 400'000;
   query_.compare_step = *ParseStep("1ms");
   ASSERT_OK_AND_ASSIGN(const QueryResult result, RunQuery(metadata_, query_));

@@ -47,7 +47,7 @@ class CutStore : public MemoryStore {
     CutCursor(CutStore& store, std::unique_ptr<RowCursor> whole) : store_(store), whole_(std::move(whole)) {}
     absl::StatusOr<bool> Next(ScannedRow& row) override {
       auto more = whole_->Next(row);
-      // What a store does that reads on in a row of which nothing is left.
+      // A store that reads on in a row of which nothing is left goes on with the next row.
       while (more.ok() && *more && row.key == cut_) more = whole_->Next(row);
       if (more.ok() && *more && row.continues && store_.behind_first_piece != nullptr) {
         cut_ = row.key;

@@ -12,7 +12,7 @@ namespace {
 using namespace reports;  // NOLINT(google-build-using-namespace): the model speaks of nothing else
 using Kind = Function::Kind;
 
-/// What a function makes of the points of a step, by the plainest means.
+/// Returns the result of a function for the points of a step, by the plainest means.
 std::optional<Number> Compute(MetricKind metric, const Function& function,
                               const std::vector<const ReportModel::Point*>& points) {
   if (points.empty()) return std::nullopt;

@@ -70,7 +70,7 @@ class Written {
       return absl::UnavailableError("away");
     };
   }
-  /// What is stored of a batch with an ID.
+  /// Returns the stored value of a batch with an ID.
   std::string StoredBatch(const std::string& batch) {
     const auto row =
         store_.GetRow("reports", BatchesRow(info_.settings.id), {.columns = std::vector<std::string>{batch}});

@@ -70,7 +70,7 @@ TEST(CallHistory, QuantilesAreWithin25Percent) {
     EXPECT_GE(figures.p99_us, std::min<uint64_t>(4 * us, 536'870'911));
     EXPECT_LE(figures.p99_us, 4 * us + us + 1);
   }
-  // What takes longer than nine minutes is counted, too.
+  // A call that takes longer than nine minutes is counted, too.
   CallHistory history;
   history.Advance(kBegin);
   history.Count(Operation::kCompact, "", 86'400, false);

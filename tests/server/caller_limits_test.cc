@@ -215,7 +215,7 @@ TEST_F(CallerLimitsTest, AnImportWaitsAndEndsWithItsClient) {
   v1::PutRowsResponse response;
   const auto import = ImportTwo(context, response);
   EXPECT_TRUE(Eventually([&] { return served_->Metric("kvstore_calls_held", "ops") == 1; }));
-  // What waits is in memory, and counted.
+  // An import that waits is in memory, and counted.
   EXPECT_GT(served_->Metric("kvstore_bytes_in_flight", "ops"), kLarge);
   context.TryCancel();
   // The call that asks for the figures is one.
@@ -347,7 +347,7 @@ TEST_F(CallerLimitsTest, LimitsChangeWithTheList) {
   EXPECT_TRUE(Eventually([&] { return Get("alice", "plain", "none").ok(); }));
   EXPECT_TRUE(Eventually([&] { return Get("bob", "shared", "none").ok(); }));
   EXPECT_EQ(Limited(R"(caller="alice",limit="bytes_per_s")"), -1);
-  // What was taken at another limit is forgotten.
+  // Bytes that were taken at another limit are forgotten.
   WriteTokens(R"({"bytes_per_s": 1000})", "{}");
   EXPECT_TRUE(Eventually([&] { return !Get("alice").ok(); }));
   WriteTokens(R"({"bytes_per_s": 1000000000})", "{}");

@@ -84,7 +84,7 @@ TEST_F(ConsoleTest, AllThatThePageNamesIsThere) {
     }
   }
   EXPECT_GT(seen.size(), 15u);
-  // What hostile data could use.
+  // The console's files use nothing that hostile data could misuse.
   for (const std::string& target : seen) {
     if (target.find("/vendor/") != std::string::npos) continue;
     const std::string body = Get(target).body;

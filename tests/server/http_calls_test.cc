@@ -7,8 +7,7 @@
 #include "tests/server/http_fixture.h"
 #include "tests/support/eventually.h"
 
-/// What happens to a call that comes over HTTP: its caller, its rights, its limits and how often it is
-/// carried out.
+/// Tests of calls over HTTP: their caller, rights and limits, and how often a call is carried out.
 namespace kvstore {
 namespace {
 

@@ -124,7 +124,7 @@ TEST_F(HttpTest, WhoeverAsksForAHeadGetsNoBody) {
   EXPECT_EQ(head_of("/readyz").status, 200);
   EXPECT_EQ(head_of("/v1/datasets").status, 405);
   EXPECT_EQ(head_of("/nothing").status, 404);
-  // What comes next is the answer to the next request.
+  // The next answer is that to the next request.
   EXPECT_EQ(client.Get("/healthz").body, "ok\n");
 }
 

@@ -12,7 +12,7 @@
 #include "tests/support/eventually.h"
 #include "tests/support/temp_dir.h"
 
-/// What callers who are told apart may do over HTTP.
+/// Tests of what callers with different rights may do over HTTP.
 namespace kvstore {
 namespace {
 

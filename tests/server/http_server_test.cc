@@ -10,7 +10,7 @@
 #include "tests/support/eventually.h"
 #include "tests/support/temp_dir.h"
 
-/// What a server tells of itself over HTTP, and the operators' commands on its fleet.
+/// Tests of what a server tells of itself over HTTP, and of the operators' commands on its fleet.
 namespace kvstore {
 namespace {
 

@@ -144,7 +144,7 @@ TEST_F(PrometheusTest, MistakesHaveItsForm) {
   ExpectError(Get("label/country/values?dataset=nosuch"), 404, "not_found", "nosuch");
   ExpectError(Get("labels?match%5B%5D=visits:views%7Bcity%3D%22x%22%7D"), 400, "bad_data", "'city'");
   ExpectError(Get("query?query=" + std::string(400, '9')), 400, "bad_data", "query: ");
-  // What a form becomes takes more memory than it is long.
+  // A decoded form takes more memory than its text, so its parameters are limited, too.
   std::string many;
   for (int i = 0; i < 101; ++i) many += "a&";
   ExpectError(HttpClient(port()).Ask("POST", "/api/v1/query", many, kForm), 400, "bad_data",

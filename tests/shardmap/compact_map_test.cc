@@ -126,7 +126,7 @@ TEST(CompactMap, HostileBytesAreRefusedAndSayWhy) {
     text.replace(text.find(from), from.size(), to);
     return Pack(text);
   };
-  // What is dropped takes no longer the more there is in its list.
+  // The parser must drop a long list in a time that does not grow with each item that it drops.
   std::string many = R"({"gaps":[)";
   for (int i = 0; i < 1'000'000; ++i) many += "1,";
   for (int i = 0; i < 1'500'000; ++i) many += "{},";
@@ -162,7 +162,7 @@ TEST(CompactMap, HostileBytesAreRefusedAndSayWhy) {
   for (const auto& [packed, message] : bad) {
     EXPECT_THAT(UnpackRanges(packed), FailsWith(kInvalid, message)) << packed.substr(0, 80);
   }
-  // What is packed well can still be no map.
+  // A text that is packed well can still be no map.
   EXPECT_THAT(ShardMap::Parse(
                   Json::array({{{"form", 1}, {"packed", with("\"slaves\":[1]", "\"slaves\":[0]")}}}).dump()),
               FailsWith(kInvalid, "entry 0: slave: a is the master too"));

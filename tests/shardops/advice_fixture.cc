@@ -136,8 +136,8 @@ void AdviceFixture::FollowAdvice() {
   };
   std::string said;
   for (int step = 0; step < 12; ++step) {
-    // What the last step has answered goes first. If it proposes nothing, status and check are asked until
-    // they propose something, or find no problem: some problems disappear by themselves.
+    // The last step's output is followed first. If it proposes nothing, status and check are asked until they
+    // propose something, or find no problem: some problems disappear by themselves.
     if (!proposes(said)) {
       EXPECT_TRUE(Eventually([&] {
         said = Inspect();

@@ -20,7 +20,8 @@
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
-/// What operators' commands take to be true about hosts: from earlier inspections, from notes, and from maps.
+/// Tests of what operators' commands take to be true about hosts: from earlier inspections, from notes, and
+/// from maps.
 namespace kvstore::testing {
 namespace {
 
@@ -306,7 +307,7 @@ TEST_F(RecordedStateTest, WhereTheMapsDisagreeNothingElseIsProposed) {
   ASSERT_OK(history);
   ASSERT_EQ(history->size(), 1u);
   EXPECT_EQ(history->front().map, *ShardMap::Parse(node->data));
-  // What somebody has put there by hand hides no others.
+  // A damaged entry that somebody has put there by hand hides no others.
   const std::string folder = pair_.fleet().root + "/history/id/";
   for (const char* const damaged : {"", "[]", R"({"map": 7, "at_ms": "x", "who": {}})", R"({"map": "{}"})"}) {
     ASSERT_OK(zookeeper.Create(folder + "9", damaged));

@@ -234,7 +234,7 @@ TEST_F(FollowedFleetTest, WhatASlaveHasNotAcknowledgedIsToldWhenItHas) {
   ASSERT_OK(page);
   for (const Change& change : page->changes) rows_.Apply(change);
   rows_token_ = page->token;
-  // What waits is not there, and was not told.
+  // A commit that waits for the slave is not visible yet, and was not told.
   const auto there = Replica::Of(*store_, "events");
   ASSERT_OK(there);
   EXPECT_TRUE(rows_ == *there);
@@ -414,7 +414,7 @@ TEST_F(FollowedFleetTest, AConsumerWhoseLogWasPurgedIsLostAndBeginsAgain) {
     first_.a().Run("PURGE BINARY LOGS TO '" + last + "'");
     return store_->ListConsumers("events")->front().token.empty();
   }));
-  // What it is given now is after all that was lost.
+  // The new token is after all that was lost.
   ASSERT_OK(store_->SetConsumer("events", "copy", kChangesFromNow));
   EXPECT_FALSE(store_->ListConsumers("events")->front().token.empty());
 }

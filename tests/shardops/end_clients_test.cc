@@ -9,7 +9,7 @@
 #include "shardops/host.h"
 #include "tests/shardops/promote_fixture.h"
 
-/// What clients of a host get whose connections are ended.
+/// Tests of the errors that clients of a host get when their connections are ended.
 namespace kvstore::testing {
 namespace {
 

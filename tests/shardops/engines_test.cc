@@ -94,7 +94,7 @@ TEST_F(EnginesTest, WhatChannelsSkipIsRunAtTheSourceAndItsSlaveAndNotWithoutTheT
   ASSERT_OK(run("CREATE DATABASE db00902"));
   EXPECT_TRUE(skips(pair_.a(), 2));
   EXPECT_FALSE(skips(second.a(), 3));
-  // What the target was prepared for is run without it, and nothing else.
+  // Statements for which the target was prepared run while it is down, and no others do.
   ASSERT_OK(skipped.Reserve(2));
   EXPECT_TRUE(skips(second.a(), 4));
   second.a().Kill();

@@ -257,7 +257,7 @@ TEST_F(MoveTest, ADamagedRecordHidesNoOtherAndRefusesOnlyWhatItMayBeAbout) {
   EXPECT_EQ(moves.known.front().range, kIds);
   ASSERT_EQ(moves.damaged.size(), 1u);
   EXPECT_EQ(moves.damaged.front().range, kRows);
-  // What is under way there is neither hidden nor released.
+  // An operation in flight there is neither hidden nor released.
   EXPECT_THAT(Promote(fleet, first_.host_b(), {}), FailsWith(no, path));
   EXPECT_THAT(Promote(fleet, first_.host_b(), {}), FailsWith(no, "docs/runbook.md"));
   EXPECT_THAT(MoveThere(kRows), FailsWith(no, path));

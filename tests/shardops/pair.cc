@@ -24,7 +24,7 @@ namespace {
 /// Adds threads that apply replication: with one thread a slave never catches up with a busy master on a slow
 /// disk.
 ///
-/// What a MySQL server wrote survives kill -9 as it is. A slave of it that flushed its log for each
+/// A MySQL server keeps what it wrote through a kill -9. A slave of it that flushed its log for each
 /// transaction would apply half as fast as the master of a test commits.
 std::vector<std::string> WithThreads(std::vector<std::string> arguments) {
   if (OnMySql()) arguments.emplace_back("--sync-binlog=0");

@@ -144,7 +144,7 @@ TEST_F(ServedShardsTest, WhatKvOperateDoesIsShownThroughAServer) {
   EXPECT_THAT(status, ContainsRegex(" on +2023-11-14 22:13:20 +ann@ops1, process 4711"));
   EXPECT_THAT(status, HasSubstr("its disk is full to 91 % (docs/runbook.md#a-full-disk)"));
   EXPECT_THAT(Through(*server, {"status"}, "web", "operate").err, HasSubstr("PERMISSION_DENIED"));
-  // What acts on the fleet does not go through a server.
+  // Commands that act on the fleet do not go through a server.
   for (const Words& command : {Words{"on", "--all"}, Words{"off", "--all"}, Words{"--dry-run"}}) {
     const Output refused = Through(*server, command, "ops", "operate");
     EXPECT_EQ(refused.code, 2);
@@ -199,7 +199,7 @@ TEST_F(ServedShardsTest, CommandsPrintTheSameAndNothingIsChangedByThemOrByStrang
       {"move", "--mod", "--range", "0-3", "--to", Text(second_.hosts()), "--dry-run"},
       {"move", "--mod", "--range", "0-3", "--to", Text(second_.hosts()), "--dry-run", "--json"},
       {"replace-slave", b, "--dry-run"},
-      // What is refused.
+      // Commands that are refused.
       {"set", other},
       {"set", other, "--yes"},
       {"set", other, "--yes", "--json"},
@@ -238,7 +238,7 @@ TEST_F(ServedShardsTest, CommandsPrintTheSameAndNothingIsChangedByThemOrByStrang
       EXPECT_THAT(refused.err, HasSubstr(name == "web" ? "PERMISSION_DENIED" : "UNAUTHENTICATED"));
     }
   }
-  // What the server itself needs.
+  // A server whose configuration has no operator's login refuses these.
   const auto without = Serve("no-operator.json");
   for (const Words& command : {Words{"promote", b}, Words{"status"}, Words{"init"}, Words{"operations"}}) {
     const Output refused = Through(*without, command);

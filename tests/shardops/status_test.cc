@@ -15,7 +15,7 @@
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
-/// What is wrong with the hosts of a fleet is found and reported.
+/// Tests that problems of the hosts of a fleet are found and reported.
 namespace kvstore::testing {
 namespace {
 
@@ -74,7 +74,7 @@ TEST_F(StatusTest, TroublesAreNamedWithWhatToDo) {
   IsWell();
   pair_.b().Run("STOP SLAVE; RESET SLAVE ALL");
   Finds("follows nobody: kv shards promote " + pair_.host_a().ToString());
-  // What the problem proposes puts the fleet in order.
+  // The command that the problem proposes puts the fleet in order.
   ASSERT_OK(Promote(pair_.fleet(), pair_.host_a(), {}).status());
   IsWell();
   pair_.a().Kill();

@@ -43,8 +43,8 @@ constexpr Words kArguments[] = {
     {"--slave-parallel-threads", "--replica-parallel-workers"},
 };
 
-/// What MySQL has no setting for: all servers of a fleet are one domain there, transactions are always
-/// committed in the order of the log, and a master that was killed keeps what it wrote.
+/// Options without a counterpart in MySQL: all servers of a fleet are one domain there, transactions are
+/// always committed in the order of the log, and a master that was killed keeps what it wrote.
 constexpr std::string_view kNotThere[] = {"--gtid-domain-id", "--init-rpl-role", "--slave-parallel-mode"};
 
 void Replace(std::string& text, const Words& words) {

@@ -25,7 +25,7 @@ std::optional<Exit> Ended(pid_t child);
 /// kill -9, and waits until it is gone.
 void Kill(pid_t child);
 
-/// What a program printed, and how it ended.
+/// The output of a program, and how it ended.
 struct Output {
   int code = -1;  ///< Exit code; 128 + N if signal N ended it.
   std::string out;

@@ -29,7 +29,7 @@ using google::protobuf::FileDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
-/// What was released together.
+/// Protocol files that were released together.
 struct Release {
   std::string name;  // of its golden files
   std::vector<const FileDescriptor*> files;

@@ -104,7 +104,7 @@ class SharedCount {
   std::atomic<uint64_t>* const count_;
 };
 
-/// What a process does until it is killed.
+/// Runs one process, which operates until the history is full or it is killed. Returns its exit code.
 int RunProcess(const Work& work, History& history, std::atomic<uint64_t>& hits, uint64_t seed) {
   auto of = SharedFleet().OpenAsMapped();
   if (!of.ok()) return 1;

@@ -14,7 +14,7 @@
 namespace kvstore::cached {
 namespace {
 
-// What is stored is also read by processes of other versions: these are golden.
+// Processes of other versions read these stored formats, too, so the tests pin them.
 
 TEST(GuardTest, HasThisForm) {
   const Guard guard{.number = 77, .trusted = true, .list = 3, .left = {{5, {.epoch = 2, .trusted = false}}}};

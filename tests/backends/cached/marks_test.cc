@@ -5,8 +5,8 @@
 #include "tests/backends/cached/cache_fixture.h"
 #include "tests/support/tcp_proxy.h"
 
-/// What becomes of marks: of writes in doubt, of those that took too long, and of those that could not be
-/// removed.
+/// Tests of what becomes of marks: those of writes in doubt, of writes that took too long, and those that
+/// could not be removed.
 namespace kvstore::cached {
 namespace {
 

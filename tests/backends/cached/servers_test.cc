@@ -27,7 +27,7 @@ using testing::CacheServer;
 using ::testing::Values;
 using Kind = Looked::Kind;
 
-/// What both kinds of servers promise, on real ones.
+/// Tests of what both kinds of servers promise, on real ones.
 class ServersTest : public ::testing::TestWithParam<CacheServer::Kind> {
  protected:
   std::unique_ptr<Server> Open(const std::string& address, std::string password = "") {
@@ -300,7 +300,7 @@ class Parrot {
   /// has arrived.
   void SayMore(std::string_view unasked) const {
     EXPECT_TRUE(Say(client_, unasked));
-    // What is in the queue has not been acknowledged by the other side's system.
+    // The queue holds the bytes that the other side's system has not acknowledged.
     EXPECT_TRUE(testing::Eventually([this] {
       int queued = 0;
       return ::ioctl(client_, SIOCOUTQ, &queued) == 0 && queued == 0;
@@ -372,7 +372,8 @@ TEST(RedisTest, ScriptsThatAnswerNonsenseAreRefused) {
   }
 }
 
-/// What a Redis server announces is refused before there is memory for it, and so is what has no end.
+/// An answer of a Redis server that announces too much is refused before memory is taken for it, and so is
+/// one that has no end.
 TEST(RedisTest, AnswersWithoutBoundsAreRefused) {
   const std::string greeting = "$10\r\nrun_id:abc\r\n";
   const std::vector<std::pair<std::string, std::string>> cases = {

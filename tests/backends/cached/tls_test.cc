@@ -200,7 +200,7 @@ class TlsParrot {
         say("1");
       } else if (more_) {
         say("2");
-        // What is in the queue has not been acknowledged by the other side's system.
+        // The queue holds the bytes that the other side's system has not acknowledged.
         EXPECT_TRUE(testing::Eventually([&] {
           int queued = 0;
           return ::ioctl(client, SIOCOUTQ, &queued) == 0 && queued == 0;

@@ -13,7 +13,7 @@
 #include "tests/backends/mysql/test_fleet.h"
 #include "tests/support/status_matchers.h"
 
-/// What KVStore relies on, or works around, in MariaDB and in Connector/C++. If one of these tests fails
+/// Tests of what KVStore relies on, or works around, in MariaDB and in Connector/C++. If one of them fails
 /// after an upgrade, the code that it names must be changed, or can be made simpler.
 namespace kvstore::testing {
 namespace {

@@ -15,8 +15,8 @@
 #include "tests/backends/mysql/changes_fixture.h"
 #include "tests/support/eventually.h"
 
-/// What servers must have so that their logs can be followed, and what becomes of followers when they have
-/// not: settings, logs that were purged or lost, hosts that hang.
+/// Tests of what servers need so that their logs can be followed, and of what becomes of followers where it
+/// is missing: settings, logs that were purged or lost, hosts that hang.
 namespace kvstore::testing {
 namespace {
 

@@ -15,7 +15,7 @@
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
-/// What tests of changes on real servers share.
+/// Helpers that tests of changes on real servers share.
 namespace kvstore::testing {
 
 inline constexpr uint64_t kDayMs = 86'400'000;

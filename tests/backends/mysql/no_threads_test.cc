@@ -14,7 +14,7 @@
 #include "base/fail_point.h"
 #include "tests/support/status_matchers.h"
 
-/// What the change stream does where the system gives no more threads: it says so, or goes without, and the
+/// Tests of the change stream where the system gives no more threads: it says so, or goes without, and the
 /// process lives on.
 namespace kvstore::testing {
 namespace {

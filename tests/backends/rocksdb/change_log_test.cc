@@ -306,7 +306,7 @@ TEST_F(ChangeLogTest, WhatAConsumerHasNotPassedStays) {
   EXPECT_LT(consumers[0].lag_ms, 60'000u);
   EXPECT_GT(consumers[0].lag_ms, 0u);
 
-  // What it has passed may go,
+  // Changes that the consumer has passed may go,
   ASSERT_OK(log().SetConsumer("slow", behind));
   ASSERT_OK(log().Trim());
   EXPECT_THAT(log().Read(begin, 10, kBytes), FailsWith(absl::StatusCode::kOutOfRange, "not kept any more"));

@@ -11,7 +11,7 @@
 #include "tests/backend_suite/suite.h"
 #include "tests/backends/rocksdb/under_test.h"
 
-/// What only this backend has: files, tombstones, column families.
+/// Tests of what only this backend has: files, tombstones, column families.
 namespace kvstore::testing {
 namespace {
 

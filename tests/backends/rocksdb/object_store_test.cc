@@ -137,7 +137,8 @@ TEST_F(ObjectStoreTest, AFloorForAllShardsIsCarriedOn) {
   LocalIds ids(engine, family, spec_.type, std::make_shared<Mutex>());
   ASSERT_OK(ids.Next(7));
   ASSERT_OK(ids.RaiseTo({.shards = {{9, 70}}, .others = 900}));
-  // Of a shard whose counter was in memory, of one that is named, and of one that nobody has used.
+  // The floor holds for a shard whose counter was in memory, for one that is named, and for one that nobody
+  // has used.
   for (const uint32_t shard : {7u, 9u, 11u}) EXPECT_EQ(*ids.Next(shard), 900u) << shard;
   ASSERT_OK(ids.RaiseTo({.shards = {}, .others = 800}));
   EXPECT_EQ(*ids.Next(11), 901u);

@@ -12,7 +12,7 @@
 
 namespace kvstore::testing {
 
-/// What is stored of one dataset. What belongs to the other shapes stays empty.
+/// The stored content of one dataset. The members of other shapes stay empty.
 struct ToyDataset {
   DatasetSpec spec;
   uint64_t clock = 0;  ///< The last timestamp that was assigned.
@@ -24,7 +24,7 @@ struct ToyDataset {
   std::map<MappingPosition, uint64_t> mappings;  ///< The sequence of each entry.
 };
 
-/// What a toy backend stores. It outlives the backend, as files outlive a process.
+/// The storage of a toy backend. It outlives the backend, as files outlive a process.
 struct ToyDisk {
   Mutex mutex;
   std::map<uint64_t, ToyDataset> datasets ABSL_GUARDED_BY(mutex);  ///< By incarnation.

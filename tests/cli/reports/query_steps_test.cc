@@ -28,7 +28,7 @@ std::string Local(const Query& query, int64_t time) {
   return absl::FormatTime("%m-%d %H:%M", absl::FromUnixMillis(time), query.zone);
 }
 
-/// What each step is compared with: "03-01 00:00 with 02-01 00:00".
+/// Returns each step with the one that it is compared with: "03-01 00:00 with 02-01 00:00".
 std::vector<std::string> Pairs(const Query& query) {
   const QuerySteps steps(query);
   std::vector<std::string> pairs;

@@ -45,7 +45,7 @@ using server::resp::ChannelOwner;
 using server::resp::Connection;
 using server::resp::Request;
 
-/// What a FakeChannel does, and was told to do.
+/// The behaviour of a FakeChannel, and what it was told to do.
 struct Wire {
   bool opens = true;  ///< The handshake ends.
   bool takes = true;  ///< The client takes what is sent.
@@ -104,7 +104,7 @@ class RespPartsTest : public ::testing::Test {
   void SetUp() override { ASSERT_OK(served_.router().CreateDataset({.name = "rows"})); }
   void TearDown() override {
     if (connection_ != nullptr) connection_->Close();
-    // What was under way ends, and keeps the connection until then.
+    // Calls in flight end, and keep the connection until then.
     const std::weak_ptr<Connection> left = std::exchange(connection_, nullptr);
     wire_.reader.reset();
     EXPECT_TRUE(LoopUntil([&] { return left.expired(); }));

@@ -226,7 +226,7 @@ TEST_F(RespConnectionTest, AnswersThatNobodyReadsAreFewAndEndTheConnection) {
     slow.Send(pipeline);
     sent = true;
   });
-  // What the kernel has taken on both sides, and little more, was made of 2 GB of answers.
+  // Only as many of the 2 GB of answers are made as the kernel takes on both sides, and a few more.
   double most = 0;
   EXPECT_TRUE(Eventually([&] {
     most = std::max(most, Metric("kvstore_bytes_in_flight"));

@@ -34,7 +34,7 @@ void Feed(Decoder& decoder, std::string_view bytes) {
   }
 }
 
-/// What was decoded: the commands, and how it ended.
+/// The decoded commands, and how decoding ended.
 struct Decoded {
   std::vector<Words> commands;
   State end = State::kMore;

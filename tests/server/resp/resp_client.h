@@ -16,7 +16,7 @@ namespace kvstore::testing {
 /// verbatim text. Sends and receives block, for half a minute at most.
 class RespClient {
  public:
-  /// What Receive returns when the server has closed the connection.
+  /// Receive returns this when the server has closed the connection.
   static constexpr char kClosed[] = "(closed)";
 
   /// address  "127.0.0.1:port"

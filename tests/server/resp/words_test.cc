@@ -18,7 +18,7 @@
 #include "tests/support/random.h"
 #include "tests/support/status_matchers.h"
 
-/// What commands are made of: keys, patterns, cursors, errors, and the table itself.
+/// Tests of the parts of commands: keys, patterns, cursors, errors, and the table itself.
 namespace kvstore::server::resp {
 namespace {
 
