@@ -252,7 +252,7 @@ void AddChangesCommand(CLI::App& app, Globals& globals) {
                                 ->add_option("--from", args->from,
                                              "begin: with the oldest change that is kept; now: with what is "
                                              "written from now on; snapshot: as --snapshot; "
-                                             "or the token of a line, to go on behind it")
+                                             "or the token of a line, to go on after it")
                                 ->type_name("begin|now|snapshot|TOKEN")
                                 ->capture_default_str();
   changes->add_flag("--snapshot", args->snapshot, "First the dataset as it is, then what is written since")
@@ -274,7 +274,7 @@ void AddChangesCommand(CLI::App& app, Globals& globals) {
       ->check(CLI::Range(uint64_t{1}, std::numeric_limits<uint64_t>::max()));
   changes->footer(
       R"(A line is a column, an object or an entry of a mapping that a write has touched, as it is now; or says that all writes
-of before a time (complete_until) were printed. Every acknowledged write is printed at least once. If what is behind a
+of before a time (complete_until) were printed. Every acknowledged write is printed at least once. If what is after a
 token is not kept any more, the command ends with OUT_OF_RANGE: begin again with --snapshot.
 
 Example: kv changes events --snapshot --follow

@@ -25,7 +25,7 @@ void AddSet(CLI::App& group, Globals& globals) {
   set->add_option("dataset", args->dataset, kDatasetHelp)->required();
   set->add_option("name", args->name, "1 to 64 letters, digits, '_', '-' and '.'")->required();
   set->add_option("token", args->token,
-                  "begin: with the oldest change that is kept; now: behind what is written by now; or the "
+                  "begin: with the oldest change that is kept; now: after what is written by now; or the "
                   "token of a line of kv changes")
       ->type_name("begin|now|TOKEN")
       ->required();

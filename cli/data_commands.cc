@@ -133,7 +133,7 @@ void AddGet(CLI::App& app, Globals& globals) {
   get->add_option("columns", args->choice.columns, "Only these columns; without any, all")
       ->type_name("COLUMN");
   args->choice.AddTo(*get);
-  get->add_option("--after", args->after, "Begin behind this column, in byte order, whether it exists or not")
+  get->add_option("--after", args->after, "Begin after this column, in byte order, whether it exists or not")
       ->type_name("COLUMN")
       ->excludes("--marker");
   get->add_option("--limit", args->limit, "Columns in a page")

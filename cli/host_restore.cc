@@ -92,7 +92,7 @@ void Tell(const RestoredHost& restored, const backup::Manifest& manifest,
   Print("{} at {}: the backup {}{}\n", what, UtcText(restored.log.as_of_ms), manifest.id,
         arguments.at_ms == 0
             ? std::string()
-            : fmt::format(" and {} transactions of the binary log behind it{}", restored.log.transactions,
+            : fmt::format(" and {} transactions of the binary log after it{}", restored.log.transactions,
                           restored.log.at_end ? "; the log that was sent ends there" : ""));
   if (!shards) {
     Print(
@@ -117,7 +117,7 @@ std::optional<FoundNodes> LastNodesOfLog(BlobStore& blobs, const fleet_backup::B
   if (chain.segments.empty()) return std::nullopt;
   const auto last = OrFail(fleet_backup::FetchBinlogSegment(blobs, chain.segments.back()));
   FoundNodes found{.at_ms = last.segment.last_ms, .of = "", .text = ""};
-  found.text = OrFail(fleet_backup::NodesBehind(blobs, last.segment));
+  found.text = OrFail(fleet_backup::NodesAfter(blobs, last.segment));
   return found.text.empty() ? std::nullopt : std::optional(std::move(found));
 }
 
@@ -144,7 +144,7 @@ FoundNodes NodesOfBackup(BlobStore& blobs, const backup::Manifest& manifest, uin
     auto found = at_ms == 0 ? LastNodesOfLog(blobs, chain) : NodesOfLogAt(blobs, chain, at_ms);
     if (found) {
       found->at_ms = std::max(found->at_ms, manifest.finished_ms);
-      found->of = fmt::format("backup {} and the log behind it", manifest.id);
+      found->of = fmt::format("backup {} and the log after it", manifest.id);
       return *std::move(found);
     }
   }

@@ -150,7 +150,7 @@ void AddMove(CLI::App& group, Globals& globals) {
   CLI::App* status =
       move->add_subcommand("status", "Show the moves in progress, and the old tables that are left");
   status->footer(
-      R"(A record that cannot be read does not hide the others; it is named behind them, and under "damaged" with --json.
+      R"(A record that cannot be read does not hide the others; it is listed after them, and under "damaged" with --json.
 
 Example: kv shards move status
 

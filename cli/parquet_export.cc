@@ -110,7 +110,7 @@ ExportRequest RequestOf(const ParquetExport& told, const Globals& globals, Shape
 }
 
 /// Returns the token from which an export of changes can go on later; empty if none can. Throws Failure.
-std::string TokenBehind(const ParquetExport& told, const DatasetSpec& spec, KVStore& store) {
+std::string TokenAfter(const ParquetExport& told, const DatasetSpec& spec, KVStore& store) {
   if (told.from_backup || spec.keep_changes_ms == 0) return "";
   auto token = exports::TokenOfNow(store, spec.name);
   // An export that asks for no changes does not need the token: servers of MySQL whose settings do not let
@@ -118,7 +118,7 @@ std::string TokenBehind(const ParquetExport& told, const DatasetSpec& spec, KVSt
   const bool has_none = absl::IsFailedPrecondition(token.status()) || absl::IsUnavailable(token.status()) ||
                         absl::IsUnimplemented(token.status());
   if (told.since.empty() && has_none) {
-    fmt::print(stderr, "kv: warning: no export of changes can go on behind this one: {}\n",
+    fmt::print(stderr, "kv: warning: no export of changes can go on after this one: {}\n",
                std::string(token.status().message()));
     return "";
   }
@@ -166,7 +166,7 @@ Manifest Export(const ParquetExport& told, const Globals& globals, BlobStore& bl
                                  .max_versions = spec.max_versions,
                                  .ttl_ms = spec.ttl_ms};
   // Before anything is read: what is written meanwhile is then told by the export of changes after this one.
-  options.changes = TokenBehind(told, spec, opened.store());
+  options.changes = TokenAfter(told, spec, opened.store());
   std::unique_ptr<ExportSource> source;
   if (base) {
     source = exports::OpenChanges(opened.store(), spec, base->changes);

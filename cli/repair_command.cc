@@ -22,10 +22,10 @@ std::string Describe(const LeftOutLogs& logs) {
     text +=
         logs.changes > 0
             ? fmt::format(
-                  "; behind that are {} bytes, with at least {} of the engine's records (a put of a cell is "
+                  "; after that are {} bytes, with at least {} of the engine's records (a put of a cell is "
                   "one, and it has some of its own)",
                   there, logs.changes)
-            : fmt::format("; behind that are {} bytes, and how many changes they hold is not known", there);
+            : fmt::format("; after that are {} bytes, and how many changes they hold is not known", there);
   }
   if (logs.gone_bytes > 0) {
     text += fmt::format("; {} bytes of logs are gone, and how many changes they held is not known",

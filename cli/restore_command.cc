@@ -70,7 +70,7 @@ void RestoreIntoFolder(const RestoreOptions& options, const Manifest& manifest, 
   Print("{} is the store as it was at {}: {} in {} files\n", options.to, UtcText(replayed.as_of_ms),
         SizeText(manifest.TotalBytes()), manifest.files.size());
   if (options.at_ms == 0) return;
-  Print("it is the backup {} and {} writes of the log behind it{}\n", manifest.id, replayed.writes,
+  Print("it is the backup {} and {} writes of the log after it{}\n", manifest.id, replayed.writes,
         replayed.at_end ? "; the log that was sent ends there" : "");
 }
 

@@ -117,7 +117,7 @@ std::string UnknownOption(const CLI::App& app, const std::string& word) {
   const std::string_view dash =
       option.starts_with("--") || app.get_option_no_throw("columns") == nullptr
           ? ""
-          : ". A column whose name begins with - stands behind --: events -- user:7 -x=1";
+          : ". A column whose name begins with - stands after --: events -- user:7 -x=1";
   return fmt::format("there is no option {}{}{}", option, DidYouMean(meant), dash);
 }
 

@@ -120,7 +120,7 @@ bool AnswerCollector::MoveTo(const reports::ResultSeries& series) {
 }
 
 absl::Status AnswerCollector::Take(v1::QueryReportResponse& message) {
-  if (ended_) return Invalid("answered something behind the end of an answer");
+  if (ended_) return Invalid("answered something after the end of an answer");
   if (message.series_size() == 0 && !message.has_end()) return Invalid("answered a message without series");
   if (auto status = size_.Add(message.SpaceUsedLong()); !status.ok()) return status;
   for (auto& one : *message.mutable_series()) {

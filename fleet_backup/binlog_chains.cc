@@ -41,7 +41,7 @@ absl::StatusOr<BinlogChain> ListChain(BlobStore& blobs, const std::string& backu
   return ToChain(backup, chain->second);
 }
 
-absl::StatusOr<std::vector<BinlogChain>> ListChainsBehind(BlobStore& blobs, const std::string& backup) {
+absl::StatusOr<std::vector<BinlogChain>> ListChainsAfter(BlobStore& blobs, const std::string& backup) {
   const auto all = ListSegments(blobs, std::string(backup::kLogPrefix));
   if (!all.ok()) return all.status();
   // The IDs of chains are those of backups, which sort by time.
@@ -76,7 +76,7 @@ absl::Status ReadChain(BlobStore& blobs, const BinlogChain& chain,
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> NodesBehind(BlobStore& blobs, const BinlogSegment& segment) {
+absl::StatusOr<std::string> NodesAfter(BlobStore& blobs, const BinlogSegment& segment) {
   if (segment.nodes_in == 0) return std::string();
   if (segment.nodes_in == segment.number) return segment.nodes;
   auto fetched = FetchBinlogSegment(blobs, backup::SegmentBlob(segment.chain, segment.nodes_in));

@@ -20,7 +20,7 @@ struct BinlogChain {
 absl::StatusOr<BinlogChain> ListChain(BlobStore& blobs, const std::string& backup);
 /// Lists, in order, the chains from which the time after a backup can be replayed: the newest chain that
 /// began no later than the backup, and all later ones.
-absl::StatusOr<std::vector<BinlogChain>> ListChainsBehind(BlobStore& blobs, const std::string& backup);
+absl::StatusOr<std::vector<BinlogChain>> ListChainsAfter(BlobStore& blobs, const std::string& backup);
 
 /// Reads a chain from its beginning, and calls `take` for each segment until it returns false. DATA_LOSS if a
 /// segment is missing, damaged, or not the one after the segment before; errors of `take` are returned.
@@ -29,6 +29,6 @@ absl::Status ReadChain(BlobStore& blobs, const BinlogChain& chain,
 
 /// Returns the shared ZooKeeper nodes (catalog/shared_nodes.h) as they were at the end of a segment, encoded;
 /// empty if the chain has no copy yet. Returns the errors of FetchBinlogSegment.
-absl::StatusOr<std::string> NodesBehind(BlobStore& blobs, const BinlogSegment& segment);
+absl::StatusOr<std::string> NodesAfter(BlobStore& blobs, const BinlogSegment& segment);
 
 }  // namespace kvstore::fleet_backup

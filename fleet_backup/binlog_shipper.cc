@@ -46,7 +46,7 @@ class SegmentBuilder {
     if (transaction_.size() + format_.size() <= kMaxLogBytes) return absl::OkStatus();
     return absl::ResourceExhaustedError(fmt::format(
         "the transaction {}-{}-{} has more than {} bytes of binary log, which cannot be sent; make a "
-        "backup behind it",
+        "backup after it",
         current_->domain, current_->server, current_->sequence, kMaxLogBytes));
   }
   /// Adds the transaction whose events were taken last: its end is known by what follows.
@@ -81,12 +81,12 @@ class SegmentBuilder {
     const uint64_t last = position_.LastOf(gtid.domain);
     if (gtid.sequence <= last) {
       return absl::DataLossError(
-          fmt::format("the transaction {}-{}-{} comes behind {}-*-{}: gtid_strict_mode must be on",
+          fmt::format("the transaction {}-{}-{} comes after {}-*-{}: gtid_strict_mode must be on",
                       gtid.domain, gtid.server, gtid.sequence, gtid.domain, last));
     }
     // Only of its own domain has a pair all transactions: when shards move, it gets a part of another pair's.
     if (gtid.domain != domain_ || gtid.sequence == last + 1) return absl::OkStatus();
-    return absl::OutOfRangeError(fmt::format("the first transaction behind {}-*-{} that it has is {}-{}-{}",
+    return absl::OutOfRangeError(fmt::format("the first transaction after {}-*-{} that it has is {}-{}-{}",
                                              gtid.domain, last, gtid.domain, gtid.server, gtid.sequence));
   }
 
@@ -122,7 +122,7 @@ absl::Status BinlogShipper::FindChain() {
       found.number = last->segment.number + 1;
       found.previous = last->sha256;
       found.position = shardops::GtidPosition(last->segment.last);
-      auto nodes = NodesBehind(blobs_, last->segment);
+      auto nodes = NodesAfter(blobs_, last->segment);
       if (!nodes.ok()) return nodes.status();
       found.nodes = *std::move(nodes);
       found.nodes_in = last->segment.nodes_in;

@@ -78,7 +78,7 @@ absl::Status CheckSlave(shardops::FleetOperator& fleet, const BackedUpPair& pair
   }
   if (!state.binlog || !state.log_slave_updates) {
     return absl::FailedPreconditionError(
-        fmt::format("{}: needs log_bin and log_slave_updates, without which no time behind the backup can be "
+        fmt::format("{}: needs log_bin and log_slave_updates, without which no time after the backup can be "
                     "restored: set them in its configuration, and start it again",
                     name));
   }

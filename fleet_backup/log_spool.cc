@@ -99,9 +99,9 @@ class Spool {
         log_.transactions == 0 ? std::string("before the gap there is the backup itself, without --at")
                                : fmt::format("the latest time before it is --at {}", TimeText(log_.as_of_ms));
     return absl::FailedPreconditionError(fmt::format(
-        "at: the binary log has a gap: what was committed behind {} (GTID {}) was not sent up to {} (GTID "
+        "at: the binary log has a gap: what was committed after {} (GTID {}) was not sent up to {} (GTID "
         "{}), since "
-        "the server had purged it; {}, and behind the gap each backup can be restored that was made later",
+        "the server had purged it; {}, and each backup that was made after the gap can be restored",
         TimeText(log_.as_of_ms), position, TimeText(first.first_ms), first.after, latest));
   }
 
@@ -140,7 +140,7 @@ class Spool {
 
 absl::StatusOr<SpooledLog> SpoolLog(BlobStore& blobs, const backup::Manifest& base, uint64_t at_ms,
                                     const fs::path& folder) {
-  const auto chains = ListChainsBehind(blobs, base.id);
+  const auto chains = ListChainsAfter(blobs, base.id);
   if (!chains.ok()) return chains.status();
   std::error_code error;
   fs::create_directories(folder, error);

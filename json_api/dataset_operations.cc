@@ -156,7 +156,7 @@ Answer ReadChanges(JsonFields& fields, KVStore& store) {
 
 JsonForm ReadChangesForm() {
   return {
-      .summary = "Returns changes of a dataset that keeps them, behind a token; none if there are none yet",
+      .summary = "Returns changes of a dataset that keeps them, after a token; none if there are none yet",
       .get = "/v1/datasets/{dataset}/changes",
       .request = {RequiredField("dataset", "Text"), OptionalField("from", "Text"),
                   OptionalField("limit", "Uint")},
@@ -175,7 +175,7 @@ Answer SetConsumer(JsonFields& fields, KVStore& store) {
 JsonForm SetConsumerForm() {
   return {
       .summary =
-          "Notes how far a follower of a dataset's changes has come: what is behind the token is kept for it",
+          "Notes how far a follower of a dataset's changes has come: what is after the token is kept for it",
       .request = {RequiredField("dataset", "Text"), RequiredField("name", "Text"),
                   RequiredField("token", "Text")}};
 }

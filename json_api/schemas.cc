@@ -43,8 +43,8 @@ constexpr char kData[] = R"({
   "data": {"description": "null: it is gone", "anyOf": ["@Document", {"type": "null"}]}, "timestamp": "@Timestamp", "from": "@Uint", "to": "@Uint",
   "sequence": {"description": "null: it is gone", "anyOf": ["@Uint", {"type": "null"}]}}}},
 "Consumers": {"type": "array", "items": {"type": "object", "required": ["name", "token", "set_at", "lag_ms"], "properties": {
-  "name": "@Text", "token": {"description": "null: some of what is behind it is not kept any more", "anyOf": ["@Text", {"type": "null"}]},
-  "set_at": "@Timestamp", "lag_ms": {"description": "How old the oldest change behind the token is; 0: there is none", "anyOf": ["@Uint"]}}}},
+  "name": "@Text", "token": {"description": "null: some of what is after it is not kept any more", "anyOf": ["@Text", {"type": "null"}]},
+  "set_at": "@Timestamp", "lag_ms": {"description": "How old the oldest change after the token is; 0: there is none", "anyOf": ["@Uint"]}}}},
 "Partitions": {"type": "array", "items": {"type": "object", "required": ["name"], "properties": {
   "name": "@Text", "start_row": "@Bytes", "end_row": "@Bytes", "partition": "@Text", "start_id": "@Uint", "end_id": "@Uint"}}},
 "PutItems": {"type": "array", "minItems": 1, "items": {"type": "object", "required": ["column", "value"], "properties": {

@@ -171,7 +171,7 @@ absl::StatusOr<std::vector<ShardRange>> TakeRanges(const PackedJson& json, const
   for (size_t i = 0; i < numbers->size(); ++i) {
     const auto [gap, length, named] = (*numbers)[i];
     if (length == 0 || next_shard + gap + length > kShardNumbers) {
-      return BadPack("entry {}: {} shards behind a gap of {} are not within 0..{}", i, length, gap,
+      return BadPack("entry {}: {} shards after a gap of {} are not within 0..{}", i, length, gap,
                      kMaxShardNumber);
     }
     const uint64_t pair = named == 0 ? next_pair++ : named - 1;

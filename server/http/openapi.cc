@@ -110,7 +110,7 @@ Json FollowOf() {
                      {{"description",
                        "Server-sent events, until the client leaves: the `data` of each is a change, or says "
                        "until when all "
-                       "were told; its `id` is the token to go on behind it. An `error` is the last one"},
+                       "were told; its `id` is the token to go on after it. An `error` is the last one"},
                       {"content", {{std::string(kEventsType), {{"schema", {{"type", "string"}}}}}}}}}};
   for (const int status : {400, 401, 403, 404, 412, 429, 503})
     responses[std::to_string(status)] = Reference("responses", "Error");

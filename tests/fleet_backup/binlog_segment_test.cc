@@ -127,7 +127,7 @@ TEST_F(BinlogChainTest, AChainIsReadFromItsBeginning) {
   EXPECT_OK(Read(chain, count));
   EXPECT_EQ(count, 3);
   ASSERT_OK_AND_ASSIGN(const auto last, FetchBinlogSegment(*blobs_, chain.segments.back()));
-  EXPECT_EQ(*NodesBehind(*blobs_, last.segment), std::string("nodes of ") + kChain);
+  EXPECT_EQ(*NodesAfter(*blobs_, last.segment), std::string("nodes of ") + kChain);
   EXPECT_TRUE(ListChain(*blobs_, "20261124T031459Z-00000000")->segments.empty());
 }
 
@@ -149,13 +149,13 @@ TEST_F(BinlogChainTest, ASegmentOfAnotherChainIsNotTakenForTheNext) {
   EXPECT_THAT(Read(*ListChain(*blobs_, kChain), count), FailsWith(StatusCode::kDataLoss, "is another one"));
 }
 
-TEST_F(BinlogChainTest, ChainsBehindABackupBeginWithTheOneThatItIsIn) {
+TEST_F(BinlogChainTest, ChainsAfterABackupBeginWithTheOneThatItIsIn) {
   PutChain("20261124T010000Z-11111111", 10, 1);
   PutChain("20261124T020000Z-22222222", 11, 1);
   PutChain("20261124T030000Z-33333333", 12, 1);
   const auto ids = [&](const std::string& backup) {
     std::vector<std::string> found;
-    const auto chains = ListChainsBehind(*blobs_, backup);
+    const auto chains = ListChainsAfter(*blobs_, backup);
     EXPECT_OK(chains);
     for (const BinlogChain& chain : *chains) found.push_back(chain.id.substr(9, 2));
     return found;

@@ -81,7 +81,7 @@ TEST_F(FleetBackup, ShardsAreRestoredAsTheyWereAtASecond) {
 
   const std::string told = Restore("2-3", at_ms);
   EXPECT_THAT(told, HasSubstr("has the shards db 2-3 of " + slave()));
-  EXPECT_THAT(told, HasSubstr("transactions of the binary log behind it"));
+  EXPECT_THAT(told, HasSubstr("transactions of the binary log after it"));
   EXPECT_THAT(told, Not(HasSubstr("ends there")));
   {
     LookedAt look(restored_);
@@ -359,7 +359,7 @@ TEST_F(FleetBackup, WhatWasInZooKeeperIsPutBack) {
   use(earlier);
   const Output as_before = kv({"backup", "restore", "--catalog", "--at", std::to_string(before_ms)});
   EXPECT_EQ(as_before.code, 0) << as_before.err;
-  EXPECT_THAT(as_before.out, Not(HasSubstr("and the log behind it")));
+  EXPECT_THAT(as_before.out, Not(HasSubstr("and the log after it")));
   EXPECT_THAT(kv({"dataset", "list"}).out, Not(HasSubstr("later")));
   EXPECT_THAT(kv({"backup", "restore", "--catalog", "--at", "2000-01-01"}).err,
               HasSubstr("there is none, finished by then,"));
@@ -368,7 +368,7 @@ TEST_F(FleetBackup, WhatWasInZooKeeperIsPutBack) {
   use(other);
   const Output restored = kv({"backup", "restore", "--catalog"});
   EXPECT_EQ(restored.code, 0) << restored.err;
-  EXPECT_THAT(restored.out, HasSubstr("and the log behind it"));
+  EXPECT_THAT(restored.out, HasSubstr("and the log after it"));
   // The catalog is that of the log's end: with what was created after the backup.
   EXPECT_THAT(kv({"dataset", "list"}).out, HasSubstr("later"));
   EXPECT_EQ(kv({"shards", "get"}).out, fleet().Ok({"shards", "get"}));

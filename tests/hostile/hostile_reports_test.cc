@@ -126,8 +126,8 @@ TEST(HostileReports, AnAnswerMustFitTheQuery) {
   EXPECT_OK(run({End()}));
   EXPECT_THAT(run({}), FailsWith(kInternal, "before its cost"));
   EXPECT_THAT(run({Answer("a", "x")}), FailsWith(kInternal, "before its cost"));
-  EXPECT_THAT(run({End(), Answer("a", "x")}), FailsWith(kInternal, "behind the end"));
-  EXPECT_THAT(run({End(), End()}), FailsWith(kInternal, "behind the end"));
+  EXPECT_THAT(run({End(), Answer("a", "x")}), FailsWith(kInternal, "after the end"));
+  EXPECT_THAT(run({End(), End()}), FailsWith(kInternal, "after the end"));
   EXPECT_THAT(run({Answer("c", "x"), End()}), FailsWith(kInternal, "not asked for, or not in order"));
   EXPECT_THAT(run({Answer("a", "z"), End()}), FailsWith(kInternal, "not asked for, or not in order"));
   EXPECT_THAT(run({Answer("b", "x"), Answer("a", "x"), End()}), FailsWith(kInternal, "not in order"));

@@ -54,7 +54,7 @@ absl::Status WithRights(const absl::Status& status) {
 
 absl::Status TooLate(const std::string& why) {
   return absl::OutOfRangeError(
-      fmt::format("from: some changes behind this token may not be kept any more: {}; begin again with "
+      fmt::format("from: some changes after this token may not be kept any more: {}; begin again with "
                   "--snapshot",
                   why));
 }

@@ -43,10 +43,10 @@ absl::Status AtPlace(const absl::Status& status) {
   if (!absl::IsOutOfRange(status)) return status;
   const std::string message(status.message());
   if (message.starts_with("from: ")) return status;
-  return absl::OutOfRangeError(fmt::format(
-      "from: some changes behind this token are not kept any more, or were lost; begin again with "
-      "--snapshot, or --from begin for the oldest that are there ({})",
-      message));
+  return absl::OutOfRangeError(
+      fmt::format("from: some changes after this token are not kept any more, or were lost; begin again with "
+                  "--snapshot, or --from begin for the oldest that are there ({})",
+                  message));
 }
 
 }  // namespace

@@ -260,10 +260,10 @@ absl::Status ChangeLog::Check(const ChangePlace& place) const {
     if (place.number < generations_[i].first || place.number > end ||
         (place.number == end && place.unit > 0)) {
       return gone(
-          "the store lost what this token is behind: its last writes before a power failure, or it "
+          "the store lost changes from before this token: its last writes before a power failure, or it "
           "was restored from a backup");
     }
-    if (place.number < oldest_.load()) return gone("changes behind this token are not kept any more");
+    if (place.number < oldest_.load()) return gone("changes after this token are not kept any more");
     return absl::OkStatus();
   }
   return gone("the changes of the time of this token are not kept any more, or it is of another store");

@@ -51,12 +51,12 @@ class Changes(Calling):
         changes, while nothing is. A page says what writes have touched, as it is now; every acknowledged write is told
         at least once, and those of a column, object or entry in order.
 
-        token      of a Change or a ChangePage, to go on behind it; "begin": with the oldest change that is kept; "now":
+        token      of a Change or a ChangePage, to go on after it; "begin": with the oldest change that is kept; "now":
                    with what is written from now on.
         timeout_s  how long to follow, then DeadlineExceeded; None: until the caller ends it.
 
         It goes on by itself when it loses its server; after 12 attempts that brought nothing it gives up: Unavailable.
-        FailedPrecondition if the dataset keeps no changes (keep_changes_ms). OutOfRange if some behind the token are
+        FailedPrecondition if the dataset keeps no changes (keep_changes_ms). OutOfRange if some after the token are
         not kept any more: read the whole dataset again. To end it close it (`pages.close()`, asyncio's
         `await pages.aclose()`), or let go of it.
         """
@@ -91,14 +91,14 @@ class Changes(Calling):
         limit: int = 1000,
         timeout_s: float | None = None,
     ) -> ChangePage:
-        """Returns a ChangePage: what writes have touched behind a token, as it is now. Every acknowledged write is told
+        """Returns a ChangePage: what writes have touched after a token, as it is now. Every acknowledged write is told
         at least once, and those of a column, object or entry in order. Does not wait: the page is empty if there is
         nothing yet.
 
         token  as for changes().
         limit  changes of the page, 1..10,000.
 
-        FailedPrecondition if the dataset keeps no changes (keep_changes_ms). OutOfRange if some behind the token are
+        FailedPrecondition if the dataset keeps no changes (keep_changes_ms). OutOfRange if some after the token are
         not kept any more: read the whole dataset again.
         """
         request = messages.ReadChangesRequest(
@@ -113,7 +113,7 @@ class Changes(Calling):
         return _page(answer, self._caller.bad)
 
     async def set_consumer(self, name: str, consumer: str, token: Text, *, timeout_s: float | None = None) -> None:
-        """Notes how far a follower has come, under a name: what is behind the token is kept until it has passed, also if
+        """Notes how far a follower has come, under a name: what is after the token is kept until it has passed, also if
         it is older than keep_changes_ms, as long as the dataset has no more than 4 GiB of changes.
 
         name      the dataset.

@@ -69,7 +69,7 @@ class IdScans(Calling):
 
         end_id            None: no end.
         include_inactive  also objects that were deleted softly.
-        marker            begin behind an ObjectPage; the other arguments must be the same.
+        marker            begin after an ObjectPage; the other arguments must be the same.
         timeout_s         covers all pages; None: the client's timeout applies to each page.
         """
         request = _objects_request(dataset, start_id, end_id, include_inactive, _PAGE_ENTRIES, None, marker)

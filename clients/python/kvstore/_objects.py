@@ -104,7 +104,7 @@ class Objects(Calling):
         return_exceptions  False: if an object could not be read this raises a BatchError, whose `results` is the list
                            with an Error in its place. True: that list is returned.
 
-        The answers have about 64 MiB together; entries behind are ResourceExhausted, to be asked for in another batch.
+        The answers have about 64 MiB together; later entries are ResourceExhausted, to be asked for in another batch.
         """
         dataset = _checks.text("dataset", dataset)
         inactive = _checks.flag("include_inactive", include_inactive)

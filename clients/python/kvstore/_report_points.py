@@ -159,8 +159,8 @@ def _numbers_of(values: list[int | float]) -> messages.Numbers:
 def batches_of(
     dataset: str, report: str, points: Iterable[Point], batch: str, add: bool
 ) -> Iterator[tuple[messages.WritePointsRequest, int]]:
-    """Yields (message, how many points it has). The ID of the first message is `batch`; those behind it have a number
-    behind that."""
+    """Yields (message, how many points it has). The ID of the first message is `batch`; those of later ones have a
+    number after that."""
     if isinstance(points, (str, bytes, Mapping)) or not hasattr(points, "__iter__"):
         raise InvalidArgument(f"points: is of type {type(points).__name__}; it is an iterable of kvstore.Point")
     part = _Batch()

@@ -72,7 +72,7 @@ class MetricPage(NamedTuple):
     """Some metrics of a report, in the order of their names."""
 
     metrics: list[Metric]
-    more: bool  # Others follow behind the last of these.
+    more: bool  # Others follow the last of these.
 
 
 class Point(NamedTuple):

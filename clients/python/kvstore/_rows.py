@@ -134,7 +134,7 @@ class Rows(Calling):
         limit            columns in a page.
         max_bytes        bytes of names and values in a page, at most 64 MiB. A server sends at most 4 MiB.
         marker           Row.marker of the previous page, which was read with the same arguments.
-        after_column     the first page begins behind this column, in byte order, whether there is such a column or not;
+        after_column     the first page begins after this column, in byte order, whether there is such a column or not;
                          None: with the first column. Not looked at where there is a marker.
 
         A page may have fewer than `limit` columns, even none, and a column may continue on the next page: as long as

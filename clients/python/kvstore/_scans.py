@@ -66,9 +66,9 @@ class Scans(Calling):
         timeout_s  how long all of the scan may take, also what its caller takes between two rows; None: as long as it
                    needs.
         shard      only rows of this one, as a Partition names it; "": of all.
-        marker     begin behind the rows that a ScanPage ended with. The other arguments must be the same.
+        marker     begin after the rows that a ScanPage ended with. The other arguments must be the same.
 
-        A scan that loses its server goes on by itself behind the last row, with growing pauses, until its time is over;
+        A scan that loses its server goes on by itself after the last row, with growing pauses, until its time is over;
         without a timeout_s it gives up after 12 attempts that brought nothing, some seconds: Unavailable.
         FailedPrecondition if the dataset was moved to another backend meanwhile: begin again. Each row is read as it is
         at one moment (one that comes in pieces and loses its server between two of them: at two) and put together in
@@ -148,7 +148,7 @@ class Scans(Calling):
         self, request: messages.ScanRowsRequest, deadline: float | None
     ) -> AsyncGenerator[messages.ScanRowsResponse, None]:
         """Yields messages of rows and pieces of rows, and resumes when the server is lost. The request's marker is
-        always behind the last message."""
+        always after the last message."""
         failures = 0
         while True:
             stream = self._caller.stream("ScanRows", request, deadline)

@@ -30,7 +30,7 @@ class Cell(NamedTuple):
 class Row(dict[bytes, list[Cell]]):
     """The columns of a row, or of a page of one: {column: [Cell, newest first]}, in byte order of the columns.
 
-    marker  b"": nothing follows. Else what get_row_page takes to go on behind this page.
+    marker  b"": nothing follows. Else what get_row_page takes to go on after this page.
     """
 
     marker: bytes
@@ -111,7 +111,7 @@ class ScanPage(NamedTuple):
     """Some rows of a scan.
 
     rows    [(row key, Row)]
-    marker  b"": nothing follows. Else what scan_page and scan_rows take to go on behind the last row.
+    marker  b"": nothing follows. Else what scan_page and scan_rows take to go on after the last row.
     """
 
     rows: list[tuple[bytes, Row]]
@@ -152,7 +152,7 @@ class MappingPage(NamedTuple):
 class ObjectPage(NamedTuple):
     """Some objects of a scan, in ascending order of their IDs.
 
-    marker  b"": nothing follows. Else what scan_objects_page and scan_objects take to go on behind this page.
+    marker  b"": nothing follows. Else what scan_objects_page and scan_objects take to go on after this page.
     """
 
     objects: list[Object]
@@ -246,7 +246,7 @@ class MappingChange(NamedTuple):
 class Change(NamedTuple):
     """What a write has touched, as it is now: it may have been written again since, which follows as another change."""
 
-    token: bytes  # To go on behind this change.
+    token: bytes  # To go on after this change.
     at_ms: int  # When the write was made.
     what: RowChange | ObjectChange | MappingChange
 
@@ -255,7 +255,7 @@ class ChangePage(NamedTuple):
     """A page of changes. complete_until_ms: all writes made until then are in it or before it; 0: more follows."""
 
     changes: list[Change]
-    token: bytes  # To go on behind this page.
+    token: bytes  # To go on after this page.
     complete_until_ms: int
 
 
@@ -263,9 +263,9 @@ class Consumer(NamedTuple):
     """Somebody who follows a dataset and has said how far it has come (set_consumer)."""
 
     name: str
-    token: bytes  # Behind what it has dealt with; b"": some of what is behind that is not kept any more.
+    token: bytes  # The place after what it has dealt with; b"": some of what is after that is not kept any more.
     set_ms: int  # When that was said.
-    lag_ms: int  # How old the oldest change behind the token is; 0: there is none.
+    lag_ms: int  # How old the oldest change after the token is; 0: there is none.
 
 
 class Stats(NamedTuple):

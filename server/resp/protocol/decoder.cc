@@ -161,7 +161,7 @@ Decoder::State Decoder::ReadArguments() {
     if (end_ - begin_ - at_ < size_ + 2) return State::kMore;
     const char* const argument = buffer_.get() + begin_ + at_;
     if (argument[size_] != '\r' || argument[size_ + 1] != '\n')
-      return Fail("Protocol error: expected CRLF behind a bulk string");
+      return Fail("Protocol error: expected CRLF after a bulk string");
     pieces_.push_back({at_, size_});
     at_ += size_ + 2;
     sized_ = false;
