@@ -29,7 +29,7 @@ struct Faults {
   std::atomic<EndpointState> broken{EndpointState::kMoved};
   /// The next units that are copied to MySQL arrive late: the copy fails, and they are kept here.
   std::atomic<bool> delays{false};
-  std::atomic<uint64_t> late_epoch{0};  ///< Of units that are late; 0: there are none.
+  std::atomic<uint64_t> late_epoch{0};  ///< The epoch of the late units; 0: there are none.
   std::vector<Unit> late;               ///< Written before late_epoch.
   /// MySQL takes copied units and does not answer, until the call is cut off, which counts as one.
   std::atomic<bool> hangs{false};
