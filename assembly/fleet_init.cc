@@ -27,8 +27,8 @@ constexpr std::chrono::seconds kInitPatience{60};
 Operation InitOf(const std::vector<DatasetSpec>& datasets) {
   constexpr ClaimMode kShared = ClaimMode::kShared;
   Operation operation{.what = "init shards",
-                      .claims = {Claim::Shards(/*mod=*/false, 0, Claim::kLastShard, kShared),
-                                 Claim::Shards(/*mod=*/true, 0, Claim::kLastShard, kShared)}};
+                      .claims = {Claim::Shards(ShardSpace::kId, 0, Claim::kLastShard, kShared),
+                                 Claim::Shards(ShardSpace::kMod, 0, Claim::kLastShard, kShared)}};
   for (const DatasetSpec& spec : datasets) operation.claims.push_back(Claim::Dataset(spec.name, kShared));
   return operation;
 }

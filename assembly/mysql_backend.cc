@@ -9,15 +9,15 @@ namespace kvstore {
 
 absl::StatusOr<std::unique_ptr<MySqlBackend>> OpenMySqlBackend(const MySqlFleetOptions& fleet,
                                                                const std::filesystem::path& cache) {
-  mysql::MapSources sources{.id_cache = cache.empty() ? cache : MapCopy(cache, /*mod=*/false),
-                            .mod_cache = cache.empty() ? cache : MapCopy(cache, /*mod=*/true)};
+  mysql::MapSources sources{.id_cache = cache.empty() ? cache : MapCopy(cache, ShardSpace::kId),
+                            .mod_cache = cache.empty() ? cache : MapCopy(cache, ShardSpace::kMod)};
   if (fleet.zookeeper.servers.empty()) {
     sources.id = OpenFileSource(fleet.id_map);
     sources.mod = OpenFileSource(fleet.mod_map);
   } else {
-    auto shared = OpenSharedMaps(
-        fleet.zookeeper,
-        {MapPath(fleet.root, /*mod=*/false), MapPath(fleet.root, /*mod=*/true), WeightsPath(fleet.root)});
+    auto shared =
+        OpenSharedMaps(fleet.zookeeper, {MapPath(fleet.root, ShardSpace::kId),
+                                         MapPath(fleet.root, ShardSpace::kMod), WeightsPath(fleet.root)});
     if (!shared.ok()) return shared.status();
     sources.id = std::move((*shared)[0]);
     sources.mod = std::move((*shared)[1]);

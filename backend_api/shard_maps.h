@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "kvstore_api/shard_space.h"
 
 namespace kvstore {
 
@@ -26,13 +27,13 @@ class ShardMaps {
 
   // UNAVAILABLE if the maps cannot be read, UNIMPLEMENTED if there is no place for them.
   //
-  // mod  The map of mod shards, not of ID shards.
+  // space  The space whose map it is.
 
   /// Returns the map in force, whether it is a valid one or not: as it is stored, but one of the compact form
   /// as the text that people edit. NOT_FOUND if there is none.
-  [[nodiscard]] virtual absl::StatusOr<std::string> GetShardMap(bool mod) = 0;
+  [[nodiscard]] virtual absl::StatusOr<std::string> GetShardMap(ShardSpace space) = 0;
   /// Returns the last maps that were in force, the newest first.
-  [[nodiscard]] virtual absl::StatusOr<std::vector<Kept>> ListShardMaps(bool mod) = 0;
+  [[nodiscard]] virtual absl::StatusOr<std::vector<Kept>> ListShardMaps(ShardSpace space) = 0;
 };
 
 }  // namespace kvstore

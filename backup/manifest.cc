@@ -128,10 +128,10 @@ DatasetPart ReadDataset(JsonFields& fields) {
   return dataset;
 }
 
-Json SpansToJson(const std::vector<ShardSpan>& spans, bool mod) {
+Json SpansToJson(const std::vector<ShardSpan>& spans, ShardSpace space) {
   Json list = Json::array();
   for (const ShardSpan& span : spans) {
-    if (span.mod == mod) list.push_back({span.first, span.last});
+    if (span.space == space) list.push_back({span.first, span.last});
   }
   return list;
 }
@@ -142,11 +142,14 @@ Json ToJson(const ServerPart& server) {
           {"slave", server.slave},
           {"domain", server.domain},
           {"gtid", server.gtid},
-          {"shards", {{"db", SpansToJson(server.shards, false)}, {"mod", SpansToJson(server.shards, true)}}},
+          {"shards",
+           {{"db", SpansToJson(server.shards, ShardSpace::kId)},
+            {"mod", SpansToJson(server.shards, ShardSpace::kMod)}}},
           {"bytes", server.bytes}};
 }
 
-void ReadSpans(JsonFields& fields, std::string_view name, bool mod, std::vector<ShardSpan>& spans) {
+void ReadSpans(JsonFields& fields, ShardSpace space, std::vector<ShardSpan>& spans) {
+  const std::string_view name = ShardSpaceName(space);
   for (const Json& pair : fields.Array(name)) {
     const bool is_pair =
         pair.is_array() && pair.size() == 2 && pair[0].is_number_unsigned() && pair[1].is_number_unsigned();
@@ -154,7 +157,8 @@ void ReadSpans(JsonFields& fields, std::string_view name, bool mod, std::vector<
     const uint64_t last = is_pair ? pair[1].get<uint64_t>() : 0;
     if (first > last || last > kLastShard)
       return fields.Fail(name, "must be ranges of shards, [first, last]");
-    spans.push_back({.mod = mod, .first = static_cast<uint32_t>(first), .last = static_cast<uint32_t>(last)});
+    spans.push_back(
+        {.space = space, .first = static_cast<uint32_t>(first), .last = static_cast<uint32_t>(last)});
   }
 }
 
@@ -167,8 +171,8 @@ ServerPart ReadServer(JsonFields& fields) {
                     .shards = {},
                     .bytes = fields.Uint("bytes", 0, UINT64_MAX)};
   JsonFields shards(ReadObject(fields, "shards"), fields.Path("shards") + ".");
-  ReadSpans(shards, "db", false, server.shards);
-  ReadSpans(shards, "mod", true, server.shards);
+  ReadSpans(shards, ShardSpace::kId, server.shards);
+  ReadSpans(shards, ShardSpace::kMod, server.shards);
   fields.Fail(shards.Finish());
   return server;
 }

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "backend_api/local_id_floors.h"
 #include "kvstore_api/dataset.h"
+#include "kvstore_api/shard_space.h"
 
 namespace kvstore::backup {
 
@@ -38,7 +39,7 @@ struct DatasetPart {
 
 /// Shards first..last, both included, of one of the two spaces.
 struct ShardSpan {
-  bool mod = false;
+  ShardSpace space = ShardSpace::kId;
   uint32_t first = 0;
   uint32_t last = 0;
 

@@ -51,12 +51,12 @@ Claim Claim::Dataset(std::string_view name, ClaimMode mode) {
   return {.kind = Kind::kDataset, .mode = mode, .name = std::string(name)};
 }
 
-Claim Claim::Shards(bool mod, uint32_t first, uint32_t last, ClaimMode mode) {
-  return {.kind = Kind::kShards, .mode = mode, .mod = mod, .first = first, .last = last};
+Claim Claim::Shards(ShardSpace space, uint32_t first, uint32_t last, ClaimMode mode) {
+  return {.kind = Kind::kShards, .mode = mode, .space = space, .first = first, .last = last};
 }
 
-Claim Claim::Homes(bool mod, uint32_t first, uint32_t last, ClaimMode mode) {
-  return {.kind = Kind::kHomes, .mode = mode, .mod = mod, .first = first, .last = last};
+Claim Claim::Homes(ShardSpace space, uint32_t first, uint32_t last, ClaimMode mode) {
+  return {.kind = Kind::kHomes, .mode = mode, .space = space, .first = first, .last = last};
 }
 
 Claim Claim::Host(std::string_view name, ClaimMode mode) {
@@ -67,7 +67,7 @@ bool Claim::ConflictsWith(const Claim& other) const {
   if (kind != other.kind) return false;
   const bool named = kind == Kind::kDataset || kind == Kind::kHost;
   const bool overlap = named ? name == other.name || name.empty() || other.name.empty()
-                             : mod == other.mod && first <= other.last && other.first <= last;
+                             : space == other.space && first <= other.last && other.first <= last;
   if (!overlap) return false;
   if (mode == ClaimMode::kExclusive || other.mode == ClaimMode::kExclusive) return true;
   return mode == ClaimMode::kUpdate && other.mode == ClaimMode::kUpdate;
@@ -84,9 +84,9 @@ std::string Claim::ToString() const {
       break;
   }
   const std::string_view of = kind == Kind::kHomes ? "the homes of " : "";
-  const std::string_view space = mod ? "mod" : "db";
-  if (first == 0 && last == kLastShard) return fmt::format("{}all {} shards", of, space);
-  return fmt::format("{}shards {} {}-{}", of, space, first, last);
+  const std::string_view space_name = ShardSpaceName(space);
+  if (first == 0 && last == kLastShard) return fmt::format("{}all {} shards", of, space_name);
+  return fmt::format("{}shards {} {}-{}", of, space_name, first, last);
 }
 
 // ---- decisions ----

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/mutex.h"
+#include "kvstore_api/shard_space.h"
 
 namespace kvstore {
 
@@ -33,16 +34,16 @@ struct Claim {
   };
   Kind kind = Kind::kDataset;
   ClaimMode mode = ClaimMode::kExclusive;
-  std::string name;    ///< The dataset's or host's name; empty: all of them.
-  bool mod = false;    ///< Shards and homes: mod shards, which have the rows; else ID shards.
-  uint32_t first = 0;  ///< Shards and homes: the first and the last shard.
+  std::string name;                    ///< The dataset's or host's name; empty: all of them.
+  ShardSpace space = ShardSpace::kId;  ///< Shards and homes: the space that they are in.
+  uint32_t first = 0;                  ///< Shards and homes: the first and the last shard.
   uint32_t last = 0;
 
   static constexpr uint32_t kLastShard = 65'535;
 
   static Claim Dataset(std::string_view name, ClaimMode mode);
-  static Claim Shards(bool mod, uint32_t first, uint32_t last, ClaimMode mode);
-  static Claim Homes(bool mod, uint32_t first, uint32_t last, ClaimMode mode);
+  static Claim Shards(ShardSpace space, uint32_t first, uint32_t last, ClaimMode mode);
+  static Claim Homes(ShardSpace space, uint32_t first, uint32_t last, ClaimMode mode);
   static Claim Host(std::string_view name, ClaimMode mode);
 
   /// Whether two operations cannot have these claims at the same time.

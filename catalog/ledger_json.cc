@@ -13,7 +13,7 @@ constexpr std::array<std::string_view, 3> kModes = {"shared", "update", "exclusi
 
 Json ToJson(const Claim& claim) {
   Json json = {{"mode", kModes.at(static_cast<size_t>(claim.mode))}};
-  const std::string_view space = claim.mod ? "mod" : "db";
+  const std::string_view space = ShardSpaceName(claim.space);
   switch (claim.kind) {
     case Claim::Kind::kDataset:
       json["dataset"] = claim.name;
@@ -50,7 +50,7 @@ std::optional<Claim> FromJson(const Json& json) {
   const bool homes = json.contains("homes");
   if (!homes && !json.contains("shards")) return std::nullopt;
   claim.kind = homes ? Claim::Kind::kHomes : Claim::Kind::kShards;
-  claim.mod = json.at(homes ? "homes" : "shards") == "mod";
+  claim.space = json.at(homes ? "homes" : "shards") == "mod" ? ShardSpace::kMod : ShardSpace::kId;
   claim.first = json.at("range").at(0);
   claim.last = json.at("range").at(1);
   return claim;

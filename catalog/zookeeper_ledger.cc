@@ -36,9 +36,9 @@ Operation Unreadable(const absl::Status& why) {
       .go_on = "by the version of kv that began it"};
   const ClaimMode mode = ClaimMode::kExclusive;
   operation.claims = {Claim::Dataset("", mode), Claim::Host("", mode)};
-  for (const bool mod : {false, true}) {
-    operation.claims.push_back(Claim::Shards(mod, 0, Claim::kLastShard, mode));
-    operation.claims.push_back(Claim::Homes(mod, 0, Claim::kLastShard, mode));
+  for (const ShardSpace space : {ShardSpace::kId, ShardSpace::kMod}) {
+    operation.claims.push_back(Claim::Shards(space, 0, Claim::kLastShard, mode));
+    operation.claims.push_back(Claim::Homes(space, 0, Claim::kLastShard, mode));
   }
   return operation;
 }

@@ -212,7 +212,7 @@ void AddOpen(CLI::App& group, Globals& globals) {
   open->add_flag("--dry-run", args->dry_run, "Only inspect the hosts");
   open->footer("Example: kv shards open --range 3440-3455 --master MySQL001A --slave MySQL001B --dry-run");
   open->callback([args, open, &globals] {
-    const shardops::MoveRange range = ParseRange(args->range, /*mod=*/false);
+    const shardops::MoveRange range = ParseRange(args->range, ShardSpace::kId);
     Json command = {{"command", "open"}};
     AddRangeTo(command, range);
     command["master"] = ParseHost(args->master).ToString();

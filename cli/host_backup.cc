@@ -27,8 +27,8 @@ using fleet_backup::PairBackup;
 std::string ShardsText(const backup::ServerPart& server) {
   std::string text;
   for (const backup::ShardSpan& span : server.shards) {
-    text +=
-        fmt::format("{}{} {}-{}", text.empty() ? "" : ", ", span.mod ? "mod" : "db", span.first, span.last);
+    text += fmt::format("{}{} {}-{}", text.empty() ? "" : ", ", ShardSpaceName(span.space), span.first,
+                        span.last);
   }
   return text;
 }

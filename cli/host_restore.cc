@@ -189,7 +189,7 @@ FoundNodes NewestNodes(const BackupSource& source, const Globals& globals, uint6
 
 void RestoreServer(const HostRestoreArguments& arguments, const Globals& globals) {
   std::optional<shardops::MoveRange> shards;
-  if (!arguments.shards.empty()) shards = ParseRange(arguments.shards, arguments.mod);
+  if (!arguments.shards.empty()) shards = ParseRange(arguments.shards, arguments.space);
   const PairBackup found = FindBackup(arguments, globals, shards);
   StepBar bar;
   fleet_backup::HostRestoreOptions options{

@@ -5,6 +5,7 @@
 
 #include "cli/backup_source.h"
 #include "cli/command.h"
+#include "kvstore_api/shard_space.h"
 
 /// kv backup restore of MySQL servers, and of what processes share in ZooKeeper. The functions throw Failure.
 namespace kvstore::cli {
@@ -13,8 +14,8 @@ namespace kvstore::cli {
 struct HostRestoreArguments {
   BackupSource source;
   std::string shards;  ///< "3424-3431": only these are kept; empty: the whole server is restored.
-  bool mod = false;    ///< They are mod shards.
-  uint64_t at_ms = 0;  ///< 0: as the backup has it.
+  ShardSpace space = ShardSpace::kId;  ///< The space that they are in.
+  uint64_t at_ms = 0;                  ///< 0: as the backup has it.
   std::string to;
 };
 

@@ -73,7 +73,7 @@ void PrintDone(const Json& answer, const Edit& edit, const Globals& globals) {
 
 /// Edits the map: what would change is printed, and, without --yes, confirmed by the operator.
 void Apply(const Edit& edit, const Globals& globals, ShardOperations& operations, Json command) {
-  if (edit.place.mod) command["mod"] = true;
+  if (edit.place.space == ShardSpace::kMod) command["mod"] = true;
   if (edit.unchecked) command["unchecked"] = true;
   Report report = Report::kLines;
   if (edit.dry_run || !edit.yes) {
@@ -113,7 +113,7 @@ Example: kv shards get > map.json; edit it; kv shards set map.json)");
   set->callback([edit, file, set, &globals] {
     const auto operations = OpenMapOperations(*set, edit->place, globals);
     std::string text = ReadText(*file);
-    const ShardMap map = ReadMap(text, edit->place.mod);
+    const ShardMap map = ReadMap(text, edit->place.space);
     // A server takes requests of 20 MiB at most.
     if (text.size() > ShardMap::kMaxPlainBytes) text = map.ToStored();
     Apply(*edit, globals, *operations, {{"command", "set"}, {"map", text}});
@@ -170,7 +170,7 @@ void AddHistory(CLI::App& group, Globals& globals) {
   history->footer("Example: kv shards history --mod");
   history->callback([history, place, show, &globals] {
     std::vector<KeptMap> kept;
-    for (auto& one : OrFail(OpenMaps(*history, *place, globals)->ListShardMaps(place->mod))) {
+    for (auto& one : OrFail(OpenMaps(*history, *place, globals)->ListShardMaps(place->space))) {
       kept.push_back({std::move(one.name), one.at_ms, std::move(one.who), std::nullopt});
       if (one.map) kept.back().map = OrFail(ShardMap::Parse(*one.map));
     }

@@ -12,6 +12,7 @@
 
 #include "assembly/backend_config.h"
 #include "cli/escape.h"
+#include "cli/shard_arguments.h"
 #include "cli/stored_shard_maps.h"
 #include "client/client.h"
 #include "shardops/answers.h"
@@ -70,7 +71,7 @@ void MapPlace::AddAuth(CLI::App& command) {
 }
 
 void MapPlace::AddKind(CLI::App& command) {
-  command.add_flag("--mod", mod, "Use the map of mod shards, not of ID shards");
+  AddModFlag(command, space, "Use the map of mod shards, not of ID shards");
 }
 
 bool UsesServer(const CLI::App& command, bool has_place, const Globals& globals) {
@@ -95,9 +96,10 @@ std::unique_ptr<ShardMaps> OpenMaps(const CLI::App& command, MapPlace& place, co
 }
 
 std::string GetMap(ShardMaps& maps, const MapPlace& place) {
-  auto map = maps.GetShardMap(place.mod);
+  auto map = maps.GetShardMap(place.space);
   if (absl::IsNotFound(map.status())) {
-    throw Failure{shardops::NoMapError(place.root.empty() ? "the server's fleet" : place.path(), place.mod)};
+    throw Failure{
+        shardops::NoMapError(place.root.empty() ? "the server's fleet" : place.path(), place.space)};
   }
   return OrFail(std::move(map));
 }
@@ -109,7 +111,9 @@ std::string ReadText(const std::string& file) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-ShardMap ReadMap(const std::string& text, bool mod) { return OrFail(shardops::ParseMap(text, mod)); }
+ShardMap ReadMap(const std::string& text, ShardSpace space) {
+  return OrFail(shardops::ParseMap(text, space));
+}
 
 void PrintChanges(const std::vector<ShardChange>& changes, const Globals& globals) {
   if (globals.json) {

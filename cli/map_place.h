@@ -7,6 +7,7 @@
 #include "backend_api/shard_maps.h"
 #include "cli/command.h"
 #include "coordination/zookeeper.h"
+#include "kvstore_api/shard_space.h"
 #include "shardmap/diff.h"
 #include "shardmap/nodes.h"
 #include "shardmap/shard_map.h"
@@ -18,7 +19,7 @@ namespace kvstore::cli {
 struct MapPlace {
   ZooKeeperOptions zookeeper;
   std::string root;
-  bool mod = false;
+  ShardSpace space = ShardSpace::kId;
 
   /// Adds all options except --auth.
   void AddTo(CLI::App& command);
@@ -30,7 +31,7 @@ struct MapPlace {
   bool IsOfServer(const CLI::App& command, const Globals& globals) const;
   /// Takes options that were not given from the configuration. Throws if they are not there either.
   void Complete(const Globals& globals);
-  std::string path() const { return MapPath(root, mod); }
+  std::string path() const { return MapPath(root, space); }
 };
 
 /// Returns whether a command is carried out by a server. A server of the environment carries out only what
@@ -47,9 +48,8 @@ std::unique_ptr<ShardMaps> OpenMaps(const CLI::App& command, MapPlace& place, co
 std::string GetMap(ShardMaps& maps, const MapPlace& place);
 /// Returns the text of a file, "-" for standard input. Throws Failure.
 std::string ReadText(const std::string& file);
-/// Parses a map. Throws Failure if the text is not a valid map, or, with `mod`, not a valid map of mod
-/// shards.
-ShardMap ReadMap(const std::string& text, bool mod);
+/// Parses a map. Throws Failure if the text is not a valid map, or not a valid map of its space.
+ShardMap ReadMap(const std::string& text, ShardSpace space);
 void PrintChanges(const std::vector<ShardChange>& changes, const Globals& globals);
 
 }  // namespace kvstore::cli

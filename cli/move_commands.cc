@@ -20,16 +20,16 @@ using shardops::MoveRange;
 
 struct RangeArguments {
   std::string range;
-  bool mod = false;
+  ShardSpace space = ShardSpace::kId;
 
   void AddTo(CLI::App& command) {
     command.add_option("--range", range, "First and last shard")->type_name("A-B");
-    command.add_flag("--mod", mod, "Mod shards, which have the rows; else ID shards");
+    AddModFlag(command, space, "Mod shards, which have the rows; else ID shards");
   }
   MoveRange Get() const {
     if (range.empty())
       WrongUsage("range: name the shards with --range FIRST-LAST, for example --range 256-511");
-    return ParseRange(range, mod);
+    return ParseRange(range, space);
   }
 };
 

@@ -16,6 +16,7 @@
 #include "cli/host_restore.h"
 #include "cli/progress.h"
 #include "cli/restored_store.h"
+#include "cli/shard_arguments.h"
 #include "cli/table.h"
 
 /// kv backup restore: a store into a new folder, or a dataset into a store.
@@ -98,7 +99,7 @@ void AddRestoreCommand(CLI::App& group, Globals& globals) {
                        "Restore only these shards of a fleet, from the backup of the pair that had them then")
           ->type_name("A-B")
           ->excludes(dataset);
-  restore->add_flag("--mod", options->mod, "With --shards: they are mod shards, which have the rows")
+  AddModFlag(*restore, options->space, "With --shards: they are mod shards, which have the rows")
       ->needs(shards);
   restore
       ->add_flag("--catalog", options->catalog,

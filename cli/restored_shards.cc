@@ -35,11 +35,13 @@ struct RestoredDatasets {
 };
 
 /// Finds the datasets of which the shards have tables.
-RestoredDatasets FindDatasets(const SharedNodes& nodes, const std::set<std::string>& tables, bool mod) {
+RestoredDatasets FindDatasets(const SharedNodes& nodes, const std::set<std::string>& tables,
+                              ShardSpace space) {
   std::map<std::string, std::vector<CatalogEntry>> by_backend;
   for (CatalogEntry& entry : ActiveEntries(nodes)) {
     const std::string& table = entry.spec.table.empty() ? entry.spec.name : entry.spec.table;
-    if ((entry.spec.shape == Shape::kRows) != mod || !tables.contains(table)) continue;
+    if ((entry.spec.shape == Shape::kRows) != (space == ShardSpace::kMod) || !tables.contains(table))
+      continue;
     // A migration has no other side here.
     entry.other_backend.clear();
     entry.other_engine.clear();
@@ -70,12 +72,13 @@ absl::Status WriteMaps(const fs::path& folder, const Host& host, const SharedNod
                        const shardops::MoveRange& shards) {
   // The other space has one shard, which no dataset uses.
   uint32_t mod_shards = 1;
-  if (shards.mod) {
+  if (shards.space == ShardSpace::kMod) {
     const auto count = CountModShards(nodes);
     if (!count.ok()) return count.status();
     mod_shards = *count;
   }
-  const std::string id_map = shards.mod ? MapText(0, 0, host) : MapText(shards.first, shards.last, host);
+  const std::string id_map =
+      shards.space == ShardSpace::kMod ? MapText(0, 0, host) : MapText(shards.first, shards.last, host);
   if (auto status = ReplaceFile(folder / "id-map.json", id_map); !status.ok()) return status;
   return ReplaceFile(folder / "mod-map.json", MapText(0, mod_shards - 1, host));
 }
@@ -119,7 +122,7 @@ absl::Status WriteStore(const fs::path& folder, const fleet_backup::ScratchServe
                              shardops::Quoted(shards.Databases().front())));
   if (!tables.ok()) return tables.status();
   const RestoredDatasets datasets =
-      FindDatasets(restored.nodes, {tables->begin(), tables->end()}, shards.mod);
+      FindDatasets(restored.nodes, {tables->begin(), tables->end()}, shards.space);
   if (auto status = WriteMaps(folder, server.host(), restored.nodes, shards); !status.ok()) return status;
   const fs::path file = folder / "kv.json";
   if (auto status = WriteConfig(file, datasets.backend, server); !status.ok()) return status;

@@ -7,8 +7,13 @@
 
 namespace kvstore::cli {
 
-shardops::MoveRange ParseRange(const std::string& text, bool mod) {
-  shardops::MoveRange range{.mod = mod};
+CLI::Option* AddModFlag(CLI::App& command, ShardSpace& space, const std::string& description) {
+  return command.add_flag_callback(
+      "--mod", [&space] { space = ShardSpace::kMod; }, description);
+}
+
+shardops::MoveRange ParseRange(const std::string& text, ShardSpace space) {
+  shardops::MoveRange range{.space = space};
   const auto number = [](std::string_view digits, uint32_t& shard) {
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), shard);
     return error == std::errc() && end == digits.data() + digits.size();
@@ -33,7 +38,7 @@ shardops::Pair ParsePair(std::string_view option, const std::string& text) {
 void AddRangeTo(Json& command, const shardops::MoveRange& range) {
   command["first"] = uint64_t{range.first};
   command["last"] = uint64_t{range.last};
-  if (range.mod) command["mod"] = true;
+  if (range.space == ShardSpace::kMod) command["mod"] = true;
 }
 
 void AddHostTo(Json& command, const char* option, const std::string& text) {

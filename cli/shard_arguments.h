@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "cli/command.h"
+#include "kvstore_api/shard_space.h"
 #include "shardmap/shard_map.h"
 #include "shardops/maps.h"
 #include "shardops/move_record.h"
@@ -12,8 +13,10 @@
 /// usage before anything is asked.
 namespace kvstore::cli {
 
+/// Adds --mod, which sets `space` to the mod shards. `space` must live as long as the command.
+CLI::Option* AddModFlag(CLI::App& command, ShardSpace& space, const std::string& description);
 /// Parses "0-511". Throws as WrongUsage; Failure if there cannot be such shards.
-shardops::MoveRange ParseRange(const std::string& text, bool mod);
+shardops::MoveRange ParseRange(const std::string& text, ShardSpace space);
 /// Parses a host as it is written in shard maps. Throws as WrongUsage.
 Host ParseHost(const std::string& text);
 /// Parses "HOST,HOST", the value of an option. Throws as WrongUsage.

@@ -37,7 +37,7 @@ void AddValidate(CLI::App& group, Globals& globals) {
   validate->footer("Example: kv shards validate map.json");
   globals.without_server[validate] = "this command reads a file, and asks nobody";
   validate->callback([place, file, &globals] {
-    const ShardMap map = ReadMap(ReadText(*file), place->mod);
+    const ShardMap map = ReadMap(ReadText(*file), place->space);
     if (globals.json) {
       PrintJson({{"ok", true}, {"entries", map.ranges().size()}, {"open_shards", map.open_shards()}});
     } else {
@@ -69,8 +69,8 @@ void AddDiff(CLI::App& group, Globals& globals) {
   diff->footer("Example: kv shards diff map.json");
   diff->callback([diff, place, file, &globals] {
     const auto maps = OpenMaps(*diff, *place, globals);
-    const ShardMap next = ReadMap(ReadText(*file), place->mod);
-    PrintChanges(Diff(ReadMap(GetMap(*maps, *place), place->mod), next), globals);
+    const ShardMap next = ReadMap(ReadText(*file), place->space);
+    PrintChanges(Diff(ReadMap(GetMap(*maps, *place), place->space), next), globals);
   });
 }
 
@@ -114,7 +114,7 @@ void AddWatch(CLI::App& group, Globals& globals) {
       before = map;
     };
     const auto watcher = OrFail(ShardMapWatcher::Start(OpenZooKeeperSource(place->zookeeper, place->path()),
-                                                       {.mod = place->mod, .on_update = print}));
+                                                       {.space = place->space, .on_update = print}));
     if (HasOperator(globals)) WatchHosts(globals, std::chrono::seconds(*interval_s), output_lost);
     output_lost.WaitForNotification();
   });
@@ -150,7 +150,7 @@ void AddWeight(CLI::App& group, Globals& globals) {
   weight->callback([args, weight, &globals] {
     Json command = {{"command", "weight"}};
     if (args->weight) {
-      AddRangeTo(command, ParseRange(args->range, /*mod=*/false));
+      AddRangeTo(command, ParseRange(args->range, ShardSpace::kId));
       command["weight"] = uint64_t{*args->weight};
     }
     const Json answer = Operate(*OpenMapOperations(*weight, args->place, globals), command, globals);

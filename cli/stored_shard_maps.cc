@@ -17,18 +17,18 @@ class StoredShardMaps : public ShardMaps {
   StoredShardMaps(ZooKeeperOptions zookeeper, std::string root)
       : options_(std::move(zookeeper)), root_(std::move(root)) {}
 
-  absl::StatusOr<std::string> GetShardMap(bool mod) override {
+  absl::StatusOr<std::string> GetShardMap(ShardSpace space) override {
     ZooKeeper zookeeper(options_, nullptr);
-    auto node = zookeeper.Get(MapPath(root_, mod), /*watch=*/false);
+    auto node = zookeeper.Get(MapPath(root_, space), /*watch=*/false);
     if (!node.ok()) return node.status();
     if (ShardMap::IsCompact(node->data)) {
       if (const auto map = ShardMap::Parse(node->data); map.ok()) return map->ToJson();
     }
     return std::move(node->data);
   }
-  absl::StatusOr<std::vector<Kept>> ListShardMaps(bool mod) override {
+  absl::StatusOr<std::vector<Kept>> ListShardMaps(ShardSpace space) override {
     ZooKeeper zookeeper(options_, nullptr);
-    const auto history = shardops::ReadHistory(zookeeper, root_, mod);
+    const auto history = shardops::ReadHistory(zookeeper, root_, space);
     if (!history.ok()) return history.status();
     std::vector<Kept> maps;
     for (const shardops::KeptMap& kept : *history) {

@@ -45,8 +45,8 @@ class Client : public KVStore,
 
   absl::StatusOr<Json> Command(const Json& command) override;
 
-  absl::StatusOr<std::string> GetShardMap(bool mod) override;
-  absl::StatusOr<std::vector<Kept>> ListShardMaps(bool mod) override;
+  absl::StatusOr<std::string> GetShardMap(ShardSpace space) override;
+  absl::StatusOr<std::vector<Kept>> ListShardMaps(ShardSpace space) override;
 
   /// A command that was sent is not sent again, whatever becomes of it. UNIMPLEMENTED if the server is of a
   /// version that does not know such commands; UNAVAILABLE if it was lost, and how far the command came is

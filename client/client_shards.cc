@@ -34,17 +34,17 @@ absl::Status TooOldError(const std::string& address) {
 
 }  // namespace
 
-absl::StatusOr<std::string> Client::GetShardMap(bool mod) {
+absl::StatusOr<std::string> Client::GetShardMap(ShardSpace space) {
   v1::GetShardMapRequest request;
-  request.set_space(mod ? v1::MOD_SHARDS : v1::ID_SHARDS);
+  request.set_space(space == ShardSpace::kMod ? v1::MOD_SHARDS : v1::ID_SHARDS);
   v1::GetShardMapResponse response;
   if (auto status = caller_->Read(request, response); !status.ok()) return status;
   return std::move(*response.mutable_map());
 }
 
-absl::StatusOr<std::vector<ShardMaps::Kept>> Client::ListShardMaps(bool mod) {
+absl::StatusOr<std::vector<ShardMaps::Kept>> Client::ListShardMaps(ShardSpace space) {
   v1::ListShardMapsRequest request;
-  request.set_space(mod ? v1::MOD_SHARDS : v1::ID_SHARDS);
+  request.set_space(space == ShardSpace::kMod ? v1::MOD_SHARDS : v1::ID_SHARDS);
   v1::ListShardMapsResponse response;
   if (auto status = caller_->Read(request, response); !status.ok()) return status;
   std::vector<Kept> maps;

@@ -250,7 +250,7 @@ absl::StatusOr<BackedUpPair> FindPair(shardops::FleetOperator& fleet, const Host
   for (const shardops::StoredMap& map : maps->all()) {
     for (const ShardRange& range : map.map.ranges()) {
       if (range.master != pair->master || range.slave != pair->slave) continue;
-      found.shards.push_back({.mod = map.mod, .first = range.first, .last = range.last});
+      found.shards.push_back({.space = map.space, .first = range.first, .last = range.last});
     }
   }
   const auto slave = shardops::HostAdmin::Open(pair->slave, fleet.access);

@@ -17,16 +17,16 @@ namespace {
 constexpr std::string_view kDomains = "domains/";
 
 /// Whether the pair had the shard when the backup was made.
-bool HasShard(const backup::ServerPart& server, bool mod, uint32_t shard) {
+bool HasShard(const backup::ServerPart& server, ShardSpace space, uint32_t shard) {
   return std::any_of(server.shards.begin(), server.shards.end(), [&](const backup::ShardSpan& span) {
-    return span.mod == mod && span.first <= shard && shard <= span.last;
+    return span.space == space && span.first <= shard && shard <= span.last;
   });
 }
 
 uint32_t CountShards(const backup::ServerPart& server, const shardops::MoveRange& shards) {
   uint32_t count = 0;
   for (uint32_t shard = shards.first; shard <= shards.last; ++shard) {
-    if (HasShard(server, shards.mod, shard)) ++count;
+    if (HasShard(server, shards.space, shard)) ++count;
   }
   return count;
 }

@@ -33,8 +33,8 @@ constexpr std::chrono::hours kIdsEvery{1};
 Findings CheckMaps(FleetSession& session) {
   const shardops::FleetOperator& fleet = *session;
   std::vector<Finding> findings;
-  for (const bool mod : {false, true}) {
-    const std::string path = MapPath(fleet.root, mod);
+  for (const ShardSpace space : {ShardSpace::kId, ShardSpace::kMod}) {
+    const std::string path = MapPath(fleet.root, space);
     const auto node = fleet.zookeeper.Get(path, /*watch=*/false);
     if (absl::IsNotFound(node.status())) continue;
     if (!node.ok()) return node.status();

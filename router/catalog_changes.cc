@@ -84,7 +84,10 @@ namespace {
 
 /// A shared claim on all shards that a dataset of that shape may be on.
 Claim AllShards(Claim::Kind kind, Shape shape) {
-  return {.kind = kind, .mode = ClaimMode::kShared, .mod = shape == Shape::kRows, .last = Claim::kLastShard};
+  return {.kind = kind,
+          .mode = ClaimMode::kShared,
+          .space = shape == Shape::kRows ? ShardSpace::kMod : ShardSpace::kId,
+          .last = Claim::kLastShard};
 }
 
 }  // namespace

@@ -23,9 +23,9 @@ constexpr std::chrono::milliseconds kLastRetry{16'000};
 /// How many changes of one map are logged one by one.
 constexpr size_t kLoggedChanges = 20;
 
-absl::StatusOr<ShardMap> ParseChecked(std::string_view text, bool mod, const ShardMap* current) {
+absl::StatusOr<ShardMap> ParseChecked(std::string_view text, ShardSpace space, const ShardMap* current) {
   auto map = ShardMap::Parse(text);
-  if (!map.ok() || !mod) return map;
+  if (!map.ok() || space == ShardSpace::kId) return map;
   absl::Status status = current != nullptr ? ValidateModUpdate(*current, *map) : ValidateModMap(*map);
   if (!status.ok()) return status;
   return map;
@@ -80,7 +80,7 @@ absl::Status ShardMapWatcher::StartFromCache() {
     return absl::NotFoundError(
         fmt::format("there is no cache of the shard map at {}", options_.cache.string()));
   const std::string text((std::istreambuf_iterator<char>(file)), {});
-  auto map = ParseChecked(text, options_.mod, nullptr);
+  auto map = ParseChecked(text, options_.space, nullptr);
   if (!map.ok()) {
     spdlog::error("the cached shard map {} is damaged: {}", options_.cache.string(),
                   std::string(map.status().message()));
@@ -115,7 +115,7 @@ absl::Status ShardMapWatcher::Adopt(const absl::StatusOr<std::optional<std::stri
 
 absl::Status ShardMapWatcher::AdoptText(const std::string& text) {
   const ShardMap* const current = current_.load();
-  auto map = ParseChecked(text, options_.mod, current);
+  auto map = ParseChecked(text, options_.space, current);
   if (!map.ok()) {
     const MutexLock lock(mutex_);
     // A bad edit is counted and logged once, however often it is read.

@@ -15,6 +15,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "base/mutex.h"
+#include "kvstore_api/shard_space.h"
 #include "shardmap/map_source.h"
 #include "shardmap/shard_map.h"
 
@@ -23,8 +24,8 @@ namespace kvstore {
 struct WatcherOptions {
   /// The file in which the last good map is saved, to start with while the source is down; empty for none.
   std::filesystem::path cache;
-  /// Whether this is the map of mod shards, whose number must never change.
-  bool mod = false;
+  /// The space whose map it is. The number of mod shards must never change.
+  ShardSpace space = ShardSpace::kId;
   /// Is called with each map of the source that comes into force and differs from the one before: with the
   /// first by Start, with later ones by the watcher's thread. Not called with the map of the cache. Must not
   /// destroy the watcher. May be null.

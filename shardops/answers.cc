@@ -45,7 +45,7 @@ Json ToJson(const FleetCheck& check) {
 Json ToJson(const MoveRecord& move) {
   Json leaves = Json::array();
   for (const Pair& pair : move.old_homes) leaves.push_back(pair.master.ToString());
-  return {{"space", move.range.mod ? "mod" : "db"},
+  return {{"space", ShardSpaceName(move.range.space)},
           {"range", {move.range.first, move.range.last}},
           {"from", {move.from.master.ToString(), move.from.slave.ToString()}},
           {"to", {move.to.master.ToString(), move.to.slave.ToString()}},
@@ -57,7 +57,7 @@ Json ToJson(const MoveRecord& move) {
 Json ToJson(const DamagedMove& move) {
   Json json = {{"path", move.path}, {"problem", ToString(move)}};
   if (move.range) {
-    json["space"] = move.range->mod ? "mod" : "db";
+    json["space"] = ShardSpaceName(move.range->space);
     json["range"] = {move.range->first, move.range->last};
   }
   return json;

@@ -34,8 +34,7 @@ absl::StatusOr<Position> ReadPosition(HostAdmin& source) {
   });
 }
 
-std::string ReplicationPatterns(bool mod, uint32_t first, uint32_t last) {
-  const mysql::Space space = mod ? mysql::Space::kMod : mysql::Space::kId;
+std::string ReplicationPatterns(ShardSpace space, uint32_t first, uint32_t last) {
   std::string patterns;
   for (uint32_t shard = first; shard <= last;) {
     // One pattern covers `size` shards: as many trailing digits become wildcards as stay within the range.

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "kvstore_api/shard_space.h"
 #include "shardops/channel_state.h"
 #include "shardops/host.h"
 
@@ -25,7 +26,7 @@ absl::StatusOr<Position> ReadPosition(HostAdmin& source);
 
 /// Returns the databases of the shards first..last as patterns of a replication filter:
 /// "db0001_.%,db00020.%".
-std::string ReplicationPatterns(bool mod, uint32_t first, uint32_t last);
+std::string ReplicationPatterns(ShardSpace space, uint32_t first, uint32_t last);
 
 class ChannelDialect;
 

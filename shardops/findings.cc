@@ -34,12 +34,12 @@ void Findings::Add(std::string text) {
   groups_.push_back({.one = std::move(text)});
 }
 
-void Findings::Add(const Host& host, bool mod, uint32_t shard, const std::string& one,
+void Findings::Add(const Host& host, ShardSpace space, uint32_t shard, const std::string& one,
                    const std::string& many) {
   std::string sentence = fmt::format("{}: {}", host.ToString(), one);
   problems_.push_back(sentence);
-  const auto [found, is_new] = found_.try_emplace({host, mod, many}, groups_.size());
-  if (is_new) groups_.push_back({.host = host, .mod = mod, .one = std::move(sentence), .many = many});
+  const auto [found, is_new] = found_.try_emplace({host, space, many}, groups_.size());
+  if (is_new) groups_.push_back({.host = host, .space = space, .one = std::move(sentence), .many = many});
   groups_[found->second].shards.push_back(shard);
 }
 
@@ -51,8 +51,8 @@ FleetCheck Findings::Take() {
       continue;
     }
     std::sort(group.shards.begin(), group.shards.end());
-    check.lines.push_back(fmt::format("{}: shards {} {}: {}", group.host.ToString(), group.mod ? "mod" : "db",
-                                      RangesOf(group.shards), group.many));
+    check.lines.push_back(fmt::format("{}: shards {} {}: {}", group.host.ToString(),
+                                      ShardSpaceName(group.space), RangesOf(group.shards), group.many));
   }
   return check;
 }

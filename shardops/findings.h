@@ -6,6 +6,7 @@
 #include <tuple>
 #include <vector>
 
+#include "kvstore_api/shard_space.h"
 #include "shardmap/shard_map.h"
 
 namespace kvstore::shardops {
@@ -30,7 +31,8 @@ class Findings {
   ///
   /// one   Is said if it is found of that shard only: "database db00003 is missing: kv shards init makes it".
   /// many  Is said of several shards: "their databases are missing: kv shards init makes them".
-  void Add(const Host& host, bool mod, uint32_t shard, const std::string& one, const std::string& many);
+  void Add(const Host& host, ShardSpace space, uint32_t shard, const std::string& one,
+           const std::string& many);
 
   /// Returns all, in the order in which each was found first. The hosts that were not asked are the caller's
   /// to add.
@@ -40,7 +42,7 @@ class Findings {
   /// The finding about some shards of a host.
   struct Group {
     Host host;
-    bool mod = false;
+    ShardSpace space = ShardSpace::kId;
     std::string one;               ///< About the first of them.
     std::string many;              ///< Empty: `one` is the whole sentence.
     std::vector<uint32_t> shards;  ///< Ascending.
@@ -48,7 +50,8 @@ class Findings {
 
   std::vector<std::string> problems_;
   std::vector<Group> groups_;
-  std::map<std::tuple<Host, bool, std::string>, size_t> found_;  // where in groups_, by host, mod and `many`
+  // Where in groups_, by host, space and `many`.
+  std::map<std::tuple<Host, ShardSpace, std::string>, size_t> found_;
 };
 
 }  // namespace kvstore::shardops

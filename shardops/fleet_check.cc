@@ -23,8 +23,8 @@ namespace kvstore::shardops {
 namespace {
 
 /// Returns 17 for "db00017" of the ID shards; nullopt for databases of other names or of the other space.
-std::optional<uint32_t> ShardOf(const std::string& database, mysql::Space space) {
-  const std::string prefix = space == mysql::Space::kId ? "db" : "mod";
+std::optional<uint32_t> ShardOf(const std::string& database, ShardSpace space) {
+  const std::string_view prefix = ShardSpaceName(space);
   if (database.size() != prefix.size() + 5 || !database.starts_with(prefix)) return std::nullopt;
   const std::string digits = database.substr(prefix.size());
   if (!std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; }))
@@ -32,9 +32,7 @@ std::optional<uint32_t> ShardOf(const std::string& database, mysql::Space space)
   return static_cast<uint32_t>(std::stoul(digits));
 }
 
-bool IsMod(mysql::Space space) { return space == mysql::Space::kMod; }
-
-using Shards = std::set<std::pair<mysql::Space, uint32_t>>;
+using Shards = std::set<std::pair<ShardSpace, uint32_t>>;
 
 /// The shards that a host has by the maps.
 struct Home {
@@ -45,9 +43,9 @@ struct Home {
   /// The shards of which moves that were given up have left copies on it.
   std::vector<MoveRange> left;
 
-  bool HasLeft(bool mod, uint32_t shard) const {
+  bool HasLeft(ShardSpace space, uint32_t shard) const {
     return std::any_of(left.begin(), left.end(),
-                       [&](const MoveRange& range) { return range.mod == mod && range.Contains(shard); });
+                       [&](const MoveRange& range) { return range.space == space && range.Contains(shard); });
   }
   bool IsOfPair(const Host& host) const { return pair && (host == pair->master || host == pair->slave); }
 };
@@ -61,13 +59,12 @@ struct Expected {
 Expected ExpectedOf(FleetOperator& fleet, const Maps& maps) {
   Expected expected;
   for (const StoredMap& stored : maps.all()) {
-    const mysql::Space space = stored.mod ? mysql::Space::kMod : mysql::Space::kId;
     for (const ShardRange& range : stored.map.ranges()) {
       for (uint32_t shard = range.first; shard <= range.last; ++shard) {
-        expected.open.insert({space, shard});
-        expected.homes[range.master].led.insert({space, shard});
-        expected.homes[range.master].shards.insert({space, shard});
-        expected.homes[range.slave].shards.insert({space, shard});
+        expected.open.insert({stored.space, shard});
+        expected.homes[range.master].led.insert({stored.space, shard});
+        expected.homes[range.master].shards.insert({stored.space, shard});
+        expected.homes[range.slave].shards.insert({stored.space, shard});
       }
     }
   }
@@ -99,10 +96,10 @@ class LeftOut {
       return claim.kind == Claim::Kind::kHost && (claim.name.empty() || claim.name == host.ToString());
     });
   }
-  bool Has(mysql::Space space, uint32_t shard) const {
+  bool Has(ShardSpace space, uint32_t shard) const {
     return std::any_of(claims_.begin(), claims_.end(), [&](const Claim& claim) {
       const bool shards = claim.kind == Claim::Kind::kShards || claim.kind == Claim::Kind::kHomes;
-      return shards && claim.mod == IsMod(space) && claim.first <= shard && shard <= claim.last;
+      return shards && claim.space == space && claim.first <= shard && shard <= claim.last;
     });
   }
 
@@ -116,7 +113,7 @@ struct ExpectedDataset {
   /// The shards on which its table was made; nullopt: that is all.
   std::optional<std::set<uint32_t>> made;
 
-  bool HasTable(mysql::Space space, uint32_t shard) const {
+  bool HasTable(ShardSpace space, uint32_t shard) const {
     return mysql::SpaceOf(spec.shape) == space && (!made || made->contains(shard));
   }
 };
@@ -168,16 +165,16 @@ class Comparison {
         const std::string why = migrates ? "the dataset migrates, see kv migrate status"
                                 : moves  ? "the shard is being moved, see kv shards move status"
                                          : "kv shards init makes it";
-        found_.Add(host, IsMod(space), shard, fmt::format("table {}.{} is missing: {}", database, table, why),
+        found_.Add(host, space, shard, fmt::format("table {}.{} is missing: {}", database, table, why),
                    fmt::format("table {} is missing in each: {}", table, why));
       }
     }
   }
 
-  void SayMissing(const Host& host, const Home& home, mysql::Space space, uint32_t shard) {
+  void SayMissing(const Host& host, const Home& home, ShardSpace space, uint32_t shard) {
     const std::string database = mysql::DatabaseName(space, shard);
     const auto say = [&](const std::string& one, const std::string& many) {
-      found_.Add(host, IsMod(space), shard, fmt::format("database {} is missing{}", database, one),
+      found_.Add(host, space, shard, fmt::format("database {} is missing{}", database, one),
                  "their databases are missing" + many);
     };
     if (all_.at(host).contains(mysql::MovedName(database))) {
@@ -206,11 +203,11 @@ class Comparison {
   void FindStrays(const Host& host, const Home& home) {
     std::vector<uint32_t> unopened;
     for (const auto& [database, unused] : all_.at(host)) {
-      for (const mysql::Space space : {mysql::Space::kId, mysql::Space::kMod}) {
+      for (const ShardSpace space : {ShardSpace::kId, ShardSpace::kMod}) {
         const auto shard = ShardOf(database, space);
         if (!shard || home.shards.contains({space, *shard}) || left_out_.Has(space, *shard)) continue;
         const auto other = OtherWith(database, host, home, /*of_other_pair=*/true);
-        const bool nowhere = space == mysql::Space::kId && !expected_.open.contains({space, *shard});
+        const bool nowhere = space == ShardSpace::kId && !expected_.open.contains({space, *shard});
         if (nowhere && !other && home.pair) {
           const auto master = all_.find(home.pair->master);
           if (master != all_.end() && master->second.contains(database)) {
@@ -219,7 +216,7 @@ class Comparison {
             continue;
           }
         }
-        if (home.HasLeft(IsMod(space), *shard) && !nowhere) {
+        if (home.HasLeft(space, *shard) && !nowhere) {
           SayLeft(host, space, *shard);
         } else {
           SayStray(host, space, *shard, nowhere, other);
@@ -229,17 +226,17 @@ class Comparison {
     if (home.pair) ProposeOpening(*home.pair, unopened);
   }
 
-  void SayLeft(const Host& host, mysql::Space space, uint32_t shard) {
+  void SayLeft(const Host& host, ShardSpace space, uint32_t shard) {
     const std::string left =
         " a move that was given up while this host did not answer; docs/runbook.md, 'The new hosts of a move "
         "are gone for good', says how to remove what it left";
-    found_.Add(host, IsMod(space), shard,
+    found_.Add(host, space, shard,
                fmt::format("database {} is of a shard that the map has elsewhere, and a copy of{}",
                            mysql::DatabaseName(space, shard), left),
                "it has databases of them, and the map has them elsewhere; these are copies of" + left);
   }
 
-  void SayStray(const Host& host, mysql::Space space, uint32_t shard, bool nowhere,
+  void SayStray(const Host& host, ShardSpace space, uint32_t shard, bool nowhere,
                 const std::optional<Host>& other) {
     const char* const where = nowhere ? "nowhere" : "elsewhere";
     const std::string one = fmt::format("database {} is of a shard that the map has {}",
@@ -247,7 +244,7 @@ class Comparison {
     const std::string many = fmt::format("it has databases of them, and the map has them {}", where);
     if (other) {
       found_.Add(
-          host, IsMod(space), shard,
+          host, space, shard,
           fmt::format(
               "{}; {} has it too: see which of them has the rows, and whether the map is right "
               "(kv shards history), before one is dropped; if kv shards move status shows that it moved "
@@ -258,7 +255,7 @@ class Comparison {
                       "shows that they moved from there, the finish of that move drops what is left",
                       many, other->ToString()));
     } else {
-      found_.Add(host, IsMod(space), shard,
+      found_.Add(host, space, shard,
                  one +
                      ", and no host of another pair has that database: is the map right? kv shards history "
                      "shows what it was before",

@@ -70,7 +70,7 @@ absl::StatusOr<Json> FleetCommands::Operate(const Json& command, const ShardEven
 
 MoveRange FleetCommand::Range(bool has_mod) {
   MoveRange range;
-  if (has_mod) range.mod = Flag("mod");
+  if (has_mod && Flag("mod")) range.space = ShardSpace::kMod;
   range.first = static_cast<uint32_t>(fields.Uint("first", 0, ShardMap::kMaxShard));
   range.last = static_cast<uint32_t>(fields.Uint("last", 0, ShardMap::kMaxShard));
   fields.Fail(CheckRange(range));

@@ -16,7 +16,7 @@ namespace {
 
 /// The options that both edits have. Their texts are still missing.
 MapEdit ReadEdit(FleetCommand& command) {
-  MapEdit edit{.mod = command.Flag("mod"),
+  MapEdit edit{.space = command.Flag("mod") ? ShardSpace::kMod : ShardSpace::kId,
                .unchecked = command.Flag("unchecked"),
                .can_ask = command.options.has_operator,
                .dry_run = command.Flag("dry_run")};
@@ -56,7 +56,7 @@ absl::StatusOr<Json> RunUndo(FleetCommand& command) {
   const std::string to = command.fields.OptionalString("to").value_or("");
   const auto fleet = OpenForEdit(command);
   if (!fleet.ok()) return fleet.status();
-  auto earlier = EarlierMap(***fleet, edit.mod, to);
+  auto earlier = EarlierMap(***fleet, edit.space, to);
   if (!earlier.ok()) return earlier.status();
   edit.text = *std::move(earlier);
   return Edit(***fleet, edit);

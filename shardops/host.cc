@@ -230,7 +230,7 @@ absl::Status HostAdmin::MakeShard(uint32_t shard, uint32_t mod_shards,
                                   const std::vector<DatasetSpec>& datasets, const mysql::ReadSpecs& read) {
   return WithConnection([&](mysql::Connection& connection) {
     mysql::LeftAlone left_alone;
-    return mysql::MakeShard(connection, mysql::Space::kId, shard, mod_shards, datasets, read,
+    return mysql::MakeShard(connection, ShardSpace::kId, shard, mod_shards, datasets, read,
                             /*records=*/nullptr, left_alone);
   });
 }

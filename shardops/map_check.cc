@@ -127,12 +127,12 @@ void CheckHost(Hosts& hosts, Stored& stored, const MoveRange& range, const Host&
 
 /// Returns a sentence with the commands that change the hosts together with the map, so that nothing is lost.
 /// A map alone, whatever puts it in force, would have clients read and write where the last writes are not.
-std::string Proposal(bool mod, const ShardChange& change) {
+std::string Proposal(ShardSpace space, const ShardChange& change) {
   const ShardRange& before = *change.before;
   const ShardRange& after = *change.after;
   const std::string arguments =
-      fmt::format("{}--range {}-{}", mod ? "--mod " : "", change.first, change.last);
-  const MoveRange range{.mod = mod, .first = change.first, .last = change.last};
+      fmt::format("{}--range {}-{}", space == ShardSpace::kMod ? "--mod " : "", change.first, change.last);
+  const MoveRange range{.space = space, .first = change.first, .last = change.last};
   if (after.master == before.slave && after.slave == before.master) {
     return fmt::format("kv shards promote {0} makes {0} the master, with all that was written to {1}",
                        after.master.ToString(), before.master.ToString());
@@ -155,11 +155,11 @@ std::string Proposal(bool mod, const ShardChange& change) {
 }
 
 /// Checks the hosts of shards that are open in both maps, and on other hosts in the second one.
-void CheckChange(Hosts& hosts, Stored& stored, bool mod, const ShardChange& change,
+void CheckChange(Hosts& hosts, Stored& stored, ShardSpace space, const ShardChange& change,
                  std::vector<std::string>& problems) {
   if (!change.before || !change.after) return;
   const size_t found_before = problems.size();
-  const MoveRange range{.mod = mod, .first = change.first, .last = change.last};
+  const MoveRange range{.space = space, .first = change.first, .last = change.last};
   const ShardRange& before = *change.before;
   const ShardRange& after = *change.after;
   if (after.master != before.master) {
@@ -173,7 +173,7 @@ void CheckChange(Hosts& hosts, Stored& stored, bool mod, const ShardChange& chan
     }
   }
   if (after.slave != before.slave) CheckHost(hosts, stored, range, after.slave, /*master=*/false, problems);
-  if (problems.size() > found_before) problems.push_back(Proposal(mod, change));
+  if (problems.size() > found_before) problems.push_back(Proposal(space, change));
 }
 
 }  // namespace
@@ -189,7 +189,7 @@ namespace {
 
 std::vector<std::string> FindElsewhere(FleetOperator& fleet, Hosts& hosts, const Maps& now,
                                        const ShardMap& next) {
-  const StoredMap* const current = now.Find(/*mod=*/false);
+  const StoredMap* const current = now.Find(ShardSpace::kId);
   std::vector<ShardChange> changes;
   if (current != nullptr) {
     changes = Diff(current->map, next);
@@ -202,7 +202,7 @@ std::vector<std::string> FindElsewhere(FleetOperator& fleet, Hosts& hosts, const
   const std::vector<Host> known = KnownHosts(fleet, now);
   for (const ShardChange& change : changes) {
     if (change.before || !change.after) continue;
-    const MoveRange range{.mod = false, .first = change.first, .last = change.last};
+    const MoveRange range{.space = ShardSpace::kId, .first = change.first, .last = change.last};
     for (const Host& host : known) {
       if (host == change.after->master || host == change.after->slave) continue;
       const HostAnswer& asked = hosts.Ask(host);
@@ -225,10 +225,10 @@ std::vector<std::string> FindElsewhere(FleetOperator& fleet, const Maps& now, co
   return FindElsewhere(fleet, hosts, now, next);
 }
 
-std::vector<std::string> FindMapProblems(FleetOperator& fleet, const Maps& now, bool mod,
+std::vector<std::string> FindMapProblems(FleetOperator& fleet, const Maps& now, ShardSpace space,
                                          const ShardMap& next, AskHosts ask) {
   std::vector<std::string> problems;
-  for (const auto& [host, text] : now.With(mod, next).Disagreements()) {
+  for (const auto& [host, text] : now.With(space, next).Disagreements()) {
     problems.push_back(fmt::format("{}: with this map, {}; a host is in one pair, the same in both maps",
                                    host.ToString(), text));
   }
@@ -238,18 +238,18 @@ std::vector<std::string> FindMapProblems(FleetOperator& fleet, const Maps& now, 
     // The map that cannot be read may have had hosts that nobody else knows.
     Stored unknown(fleet, {});
     for (const ShardRange& range : next.ranges()) {
-      const MoveRange shards{.mod = mod, .first = range.first, .last = range.last};
+      const MoveRange shards{.space = space, .first = range.first, .last = range.last};
       CheckHost(hosts, unknown, shards, range.master, /*master=*/true, problems);
       CheckHost(hosts, unknown, shards, range.slave, /*master=*/false, problems);
     }
     return problems;
   }
-  if (const StoredMap* const current = now.Find(mod); current != nullptr) {
+  if (const StoredMap* const current = now.Find(space); current != nullptr) {
     Stored stored(fleet, KnownHosts(fleet, now));
     for (const ShardChange& change : Diff(current->map, next))
-      CheckChange(hosts, stored, mod, change, problems);
+      CheckChange(hosts, stored, space, change, problems);
   }
-  if (!mod) {
+  if (space == ShardSpace::kId) {
     for (std::string& problem : FindElsewhere(fleet, hosts, now, next))
       problems.push_back(std::move(problem));
   }

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "kvstore_api/shard_space.h"
 #include "shardops/fleet_operator.h"
 #include "shardops/maps.h"
 
@@ -33,7 +34,7 @@ enum class AskHosts : uint8_t {
 /// the same without a loss, where there are any.
 ///
 /// now  The maps in force that can be read.
-std::vector<std::string> FindMapProblems(FleetOperator& fleet, const Maps& now, bool mod,
+std::vector<std::string> FindMapProblems(FleetOperator& fleet, const Maps& now, ShardSpace space,
                                          const ShardMap& next, AskHosts ask);
 
 }  // namespace kvstore::shardops

@@ -22,7 +22,7 @@ constexpr char kNoneSeen[] = "none";
 
 /// Returns an edit of the map as an operation of the ledger, with exclusive claims on the shards that it
 /// opens or closes. Edits of hosts claim nothing, because they may be emergencies.
-Operation EditOf(bool mod, const std::vector<ShardChange>& changes) {
+Operation EditOf(ShardSpace space, const std::vector<ShardChange>& changes) {
   // Neighbours are claimed together: a map may open 65,536 shards, each on another pair.
   std::vector<std::pair<uint32_t, uint32_t>> claimed;
   for (const ShardChange& change : changes) {
@@ -35,7 +35,7 @@ Operation EditOf(bool mod, const std::vector<ShardChange>& changes) {
   }
   Operation operation{.what = "set the shard map"};
   for (const auto& [first, last] : claimed)
-    operation.claims.push_back(Claim::Shards(mod, first, last, ClaimMode::kExclusive));
+    operation.claims.push_back(Claim::Shards(space, first, last, ClaimMode::kExclusive));
   return operation;
 }
 
@@ -50,13 +50,13 @@ struct Replaced {
 };
 
 /// Loads the map that an edit replaces, and compares it with the next one.
-absl::StatusOr<Replaced> LoadReplaced(FleetOperator& fleet, bool mod, const ShardMap& next) {
-  Replaced replaced{.node = fleet.zookeeper.Get(MapPath(fleet.root, mod), /*watch=*/false)};
+absl::StatusOr<Replaced> LoadReplaced(FleetOperator& fleet, ShardSpace space, const ShardMap& next) {
+  Replaced replaced{.node = fleet.zookeeper.Get(MapPath(fleet.root, space), /*watch=*/false)};
   if (absl::IsNotFound(replaced.node.status())) return replaced;
   if (!replaced.node.ok()) return replaced.node.status();
   replaced.map = ShardMap::Parse(replaced.node->data);
   if (!replaced.map.ok()) return replaced;
-  if (mod) {
+  if (space == ShardSpace::kMod) {
     if (auto status = ValidateModUpdate(*replaced.map, next); !status.ok()) return status;
   }
   replaced.changes = Diff(*replaced.map, next);
@@ -84,7 +84,7 @@ absl::StatusOr<bool> CheckEdit(FleetOperator& fleet, const MapEdit& edit, const 
     const bool damaged = replaced.node.ok() && !replaced.map.ok();
     ask = damaged ? AskHosts::kAll : AskHosts::kChanges;
   }
-  const auto problems = FindMapProblems(fleet, now, edit.mod, next, ask);
+  const auto problems = FindMapProblems(fleet, now, edit.space, next, ask);
   if (problems.empty()) return edit.can_ask;
   return absl::FailedPreconditionError(fmt::format("{}\nnothing was written", fmt::join(problems, "\n")));
 }
@@ -95,37 +95,37 @@ absl::StatusOr<bool> CheckEdit(FleetOperator& fleet, const MapEdit& edit, const 
 absl::Status WriteMap(FleetOperator& fleet, const MapEdit& edit, const Maps& now, const Replaced& replaced,
                       const std::string& stored) {
   if (!replaced.node.ok()) {
-    return CreateMap(fleet.zookeeper, fleet.root, edit.mod, stored, fleet.ledger->who());
+    return CreateMap(fleet.zookeeper, fleet.root, edit.space, stored, fleet.ledger->who());
   }
   // An edit may be an emergency, so it must not fail because of the history.
   PrepareHistory(fleet.zookeeper, fleet.root).IgnoreError();
-  const auto held = fleet.ledger->Begin(EditOf(edit.mod, replaced.changes));
+  const auto held = fleet.ledger->Begin(EditOf(edit.space, replaced.changes));
   if (!held.ok()) return held.status();
   if (!edit.unchecked) {
     // While the hosts were asked, the other map may have changed, with which this one was compared.
-    return now.SetText(*fleet.ledger, *held, edit.mod, stored, replaced.node->version);
+    return now.SetText(*fleet.ledger, *held, edit.space, stored, replaced.node->version);
   }
   return PutInForce(
       *fleet.ledger, *held, fleet.root,
-      {{ZooKeeperStep::Kind::kSet, MapPath(fleet.root, edit.mod), stored, replaced.node->version}});
+      {{ZooKeeperStep::Kind::kSet, MapPath(fleet.root, edit.space), stored, replaced.node->version}});
 }
 
 }  // namespace
 
-absl::StatusOr<ShardMap> ParseMap(std::string_view text, bool mod) {
+absl::StatusOr<ShardMap> ParseMap(std::string_view text, ShardSpace space) {
   auto map = ShardMap::Parse(text);
-  if (!map.ok() || !mod) return map;
+  if (!map.ok() || space == ShardSpace::kId) return map;
   if (auto status = ValidateModMap(*map); !status.ok()) return status;
   return map;
 }
 
-absl::Status NoMapError(std::string_view where, bool mod) {
+absl::Status NoMapError(std::string_view where, ShardSpace space) {
   return absl::NotFoundError(fmt::format(
       "{}: there is no map yet. Write one to a file; kv shards set {}FILE makes it the map, then kv shards "
       "init makes the databases of its shards (docs/mysql.md, 'From nothing to a fleet'). If there was a map "
       "before, this ZooKeeper has lost it: set none by hand, kv backup restore --catalog brings it back "
       "(docs/runbook.md, 'ZooKeeper is away')",
-      where, mod ? "--mod " : ""));
+      where, space == ShardSpace::kMod ? "--mod " : ""));
 }
 
 absl::Status UnreadableKeptMapError(std::string_view name) {
@@ -134,12 +134,12 @@ absl::Status UnreadableKeptMapError(std::string_view name) {
 }
 
 absl::StatusOr<EditedMap> EditMap(FleetOperator& fleet, const MapEdit& edit) {
-  const auto next = ParseMap(edit.text, edit.mod);
+  const auto next = ParseMap(edit.text, edit.space);
   if (!next.ok()) return next.status();
-  const auto replaced = LoadReplaced(fleet, edit.mod, *next);
+  const auto replaced = LoadReplaced(fleet, edit.space, *next);
   if (!replaced.ok()) return replaced.status();
   EditedMap edited{.changes = replaced->changes,
-                   .path = MapPath(fleet.root, edit.mod),
+                   .path = MapPath(fleet.root, edit.space),
                    .first = !replaced->node.ok(),
                    .open_shards = next->open_shards(),
                    .should_ask = !replaced->node.ok() || replaced->MayTakeShards(),
@@ -170,12 +170,12 @@ absl::StatusOr<EditedMap> EditMap(FleetOperator& fleet, const MapEdit& edit) {
   return edited;
 }
 
-absl::StatusOr<std::string> EarlierMap(FleetOperator& fleet, bool mod, const std::string& to) {
-  const std::string path = MapPath(fleet.root, mod);
+absl::StatusOr<std::string> EarlierMap(FleetOperator& fleet, ShardSpace space, const std::string& to) {
+  const std::string path = MapPath(fleet.root, space);
   const auto node = fleet.zookeeper.Get(path, /*watch=*/false);
-  if (absl::IsNotFound(node.status())) return NoMapError(path, mod);
+  if (absl::IsNotFound(node.status())) return NoMapError(path, space);
   if (!node.ok()) return node.status();
-  const auto history = ReadHistory(fleet.zookeeper, fleet.root, mod);
+  const auto history = ReadHistory(fleet.zookeeper, fleet.root, space);
   if (!history.ok()) return history.status();
   const auto current = ShardMap::Parse(node->data);
   const auto found = std::find_if(history->begin(), history->end(), [&](const KeptMap& kept) {

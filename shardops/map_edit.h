@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "kvstore_api/shard_space.h"
 #include "shardmap/diff.h"
 #include "shardmap/shard_map.h"
 #include "shardops/fleet_operator.h"
@@ -14,17 +15,16 @@
 /// Edits of the shard maps by hand: `kv shards set` and `kv shards undo`.
 namespace kvstore::shardops {
 
-/// Parses a map. INVALID_ARGUMENT if the text is not a valid map, or, with `mod`, not a valid map of mod
-/// shards.
-absl::StatusOr<ShardMap> ParseMap(std::string_view text, bool mod);
+/// Parses a map. INVALID_ARGUMENT if the text is not a valid map, or not a valid map of its space.
+absl::StatusOr<ShardMap> ParseMap(std::string_view text, ShardSpace space);
 
 /// Returns NOT_FOUND, which says how to make the first map.
 ///
 /// where  The node of the map, or what else has it.
-absl::Status NoMapError(std::string_view where, bool mod);
+absl::Status NoMapError(std::string_view where, ShardSpace space);
 
 struct MapEdit {
-  bool mod = false;
+  ShardSpace space = ShardSpace::kId;
   std::string text;  ///< The map that is to be in force, as ParseMap reads it.
   /// Asks no host, and compares no maps.
   bool unchecked = false;
@@ -58,7 +58,7 @@ absl::StatusOr<EditedMap> EditMap(FleetOperator& fleet, const MapEdit& edit);
 
 /// Returns the map to go back to, as a text: the kept one named `to`, or, if `to` is empty, the newest that
 /// is not in force. NOT_FOUND if there is none, or no map is in force; DATA_LOSS if it cannot be read.
-absl::StatusOr<std::string> EarlierMap(FleetOperator& fleet, bool mod, const std::string& to);
+absl::StatusOr<std::string> EarlierMap(FleetOperator& fleet, ShardSpace space, const std::string& to);
 
 /// Returns DATA_LOSS for a map of the history that cannot be read.
 ///

@@ -16,8 +16,8 @@
 namespace kvstore::shardops {
 namespace {
 
-std::string Folder(const std::string& root, bool mod) {
-  return root + (mod ? "/history/mod" : "/history/id");
+std::string Folder(const std::string& root, ShardSpace space) {
+  return root + (space == ShardSpace::kMod ? "/history/mod" : "/history/id");
 }
 
 /// Returns the names of the saved maps, the oldest first.
@@ -49,13 +49,13 @@ absl::StatusOr<KeptMap> Read(ZooKeeper& zookeeper, const std::string& folder, co
 /// Returns the step that saves a map in the history.
 ///
 /// at_ms, who  as in KeptMap.
-ZooKeeperStep HistoryStep(const std::string& root, bool mod, const std::string& text, uint64_t at_ms,
+ZooKeeperStep HistoryStep(const std::string& root, ShardSpace space, const std::string& text, uint64_t at_ms,
                           const std::string& who) {
   const Json json = {{"at_ms", at_ms}, {"who", who}, {"map", text}};
   // Names sort by when the maps were saved. The random number keeps apart those of the same millisecond.
   return ZooKeeperStep{
       .kind = ZooKeeperStep::Kind::kCreate,
-      .path = fmt::format("{}/{:013}-{:08x}", Folder(root, mod), WallClockMs(), std::random_device{}()),
+      .path = fmt::format("{}/{:013}-{:08x}", Folder(root, space), WallClockMs(), std::random_device{}()),
       .data = json.dump(-1, ' ', false, Json::error_handler_t::replace)};
 }
 
@@ -72,11 +72,11 @@ bool AddIfFits(std::vector<ZooKeeperStep>& steps, ZooKeeperStep step) {
 }  // namespace
 
 absl::Status PrepareHistory(ZooKeeper& zookeeper, const std::string& root) {
-  for (const bool mod : {false, true}) {
-    const auto current = zookeeper.Get(MapPath(root, mod), /*watch=*/false);
+  for (const ShardSpace space : {ShardSpace::kId, ShardSpace::kMod}) {
+    const auto current = zookeeper.Get(MapPath(root, space), /*watch=*/false);
     if (absl::IsNotFound(current.status())) continue;
     if (!current.ok()) return current.status();
-    const std::string folder = Folder(root, mod);
+    const std::string folder = Folder(root, space);
     const auto names = Names(zookeeper, folder);
     if (!names.ok()) return names.status();
     const auto map = ShardMap::Parse(current->data);
@@ -84,7 +84,7 @@ absl::Status PrepareHistory(ZooKeeper& zookeeper, const std::string& root) {
     if (map.ok() && (!last.ok() || last->map != *map)) {
       // ZooKeeper knows when this map was written, but nobody knows by whom.
       const std::string who = fmt::format("not known; saved by {}", ProcessName());
-      const ZooKeeperStep step = HistoryStep(root, mod, map->ToStored(), current->changed_ms, who);
+      const ZooKeeperStep step = HistoryStep(root, space, map->ToStored(), current->changed_ms, who);
       if (auto status = zookeeper.Create(step.path, step.data); !status.ok()) return status;
     }
     for (size_t i = 0; i + kKeptMaps < names->size(); ++i) {
@@ -95,14 +95,14 @@ absl::Status PrepareHistory(ZooKeeper& zookeeper, const std::string& root) {
   return absl::OkStatus();
 }
 
-absl::Status CreateMap(ZooKeeper& zookeeper, const std::string& root, bool mod, const std::string& map,
-                       const std::string& who) {
-  const std::string path = MapPath(root, mod);
+absl::Status CreateMap(ZooKeeper& zookeeper, const std::string& root, ShardSpace space,
+                       const std::string& map, const std::string& who) {
+  const std::string path = MapPath(root, space);
   std::vector<ZooKeeperStep> steps = {{.kind = ZooKeeperStep::Kind::kCreate, .path = path, .data = map}};
-  if (AddIfFits(steps, HistoryStep(root, mod, map, WallClockMs(), who))) {
+  if (AddIfFits(steps, HistoryStep(root, space, map, WallClockMs(), who))) {
     // A transaction does not create the nodes above its own.
-    for (const std::string& above : {root + "/shards", Folder(root, mod)}) {
-      // The node may exist already. If it cannot be created, the transaction below fails, too.
+    for (const std::string& above : {root + "/shards", Folder(root, space)}) {
+      // An error here shows again in what follows.
       zookeeper.Create(above, "").IgnoreError();
     }
     absl::Status status = zookeeper.Change(std::move(steps));
@@ -116,8 +116,9 @@ absl::Status PutInForce(ZooKeeperLedger& ledger, const Held& held, const std::st
   std::vector<ZooKeeperStep> kept = steps;
   for (const ZooKeeperStep& step : steps) {
     if (step.kind != ZooKeeperStep::Kind::kSet) continue;
-    AddIfFits(kept, HistoryStep(root, step.path == MapPath(root, /*mod=*/true), step.data, WallClockMs(),
-                                ledger.who()));
+    const ShardSpace space =
+        step.path == MapPath(root, ShardSpace::kMod) ? ShardSpace::kMod : ShardSpace::kId;
+    AddIfFits(kept, HistoryStep(root, space, step.data, WallClockMs(), ledger.who()));
   }
   absl::Status status = ledger.Change(held, std::move(kept));
   // The history does not exist, or belongs to another user. The map is put in force all the same.
@@ -127,8 +128,9 @@ absl::Status PutInForce(ZooKeeperLedger& ledger, const Held& held, const std::st
   return status;
 }
 
-absl::StatusOr<std::vector<KeptMap>> ReadHistory(ZooKeeper& zookeeper, const std::string& root, bool mod) {
-  const std::string folder = Folder(root, mod);
+absl::StatusOr<std::vector<KeptMap>> ReadHistory(ZooKeeper& zookeeper, const std::string& root,
+                                                 ShardSpace space) {
+  const std::string folder = Folder(root, space);
   const auto names = Names(zookeeper, folder);
   if (!names.ok()) return names.status();
   std::vector<KeptMap> history;

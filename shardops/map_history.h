@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "catalog/zookeeper_ledger.h"
 #include "coordination/zookeeper.h"
+#include "kvstore_api/shard_space.h"
 #include "shardmap/shard_map.h"
 
 /// The history of the shard maps that were in force, from which `kv shards undo` takes one back: a node for
@@ -36,8 +37,8 @@ absl::Status PrepareHistory(ZooKeeper& zookeeper, const std::string& root);
 /// cannot be written, the map is put in force without being saved.
 ///
 /// who  As KeptMap::who.
-absl::Status CreateMap(ZooKeeper& zookeeper, const std::string& root, bool mod, const std::string& map,
-                       const std::string& who);
+absl::Status CreateMap(ZooKeeper& zookeeper, const std::string& root, ShardSpace space,
+                       const std::string& map, const std::string& who);
 
 /// Changes the maps in one transaction, as long as the operation `held` is held, and saves each map that a
 /// step sets in the history. If the history cannot be written (PrepareHistory was not called, or another user
@@ -50,6 +51,7 @@ absl::Status PutInForce(ZooKeeperLedger& ledger, const Held& held, const std::st
                         std::vector<ZooKeeperStep> steps);
 
 /// Returns the maps that were in force, the newest first, also those that cannot be read.
-absl::StatusOr<std::vector<KeptMap>> ReadHistory(ZooKeeper& zookeeper, const std::string& root, bool mod);
+absl::StatusOr<std::vector<KeptMap>> ReadHistory(ZooKeeper& zookeeper, const std::string& root,
+                                                 ShardSpace space);
 
 }  // namespace kvstore::shardops

@@ -31,19 +31,20 @@ absl::StatusOr<Maps> Maps::LoadNodes(ZooKeeper& zookeeper, const std::string& ro
   maps.root_ = root;
   // After the sync, this session sees what others have published before.
   if (auto status = zookeeper.Sync(root); !status.ok() && !absl::IsNotFound(status)) return status;
-  for (const bool mod : {false, true}) {
-    const std::string path = MapPath(root, mod);
+  for (const ShardSpace space : {ShardSpace::kId, ShardSpace::kMod}) {
+    const std::string path = MapPath(root, space);
     const auto node = zookeeper.Get(path, /*watch=*/false);
     if (absl::IsNotFound(node.status())) continue;
     if (!node.ok()) return node.status();
     auto map = ShardMap::Parse(node->data);
     if (!map.ok() && skip_damaged) continue;
     if (!map.ok()) {
-      return absl::Status(map.status().code(), fmt::format("{}: {}; {} puts the last good map in force again",
-                                                           path, std::string(map.status().message()),
-                                                           mod ? "kv shards undo --mod" : "kv shards undo"));
+      return absl::Status(map.status().code(),
+                          fmt::format("{}: {}; {} puts the last good map in force again", path,
+                                      std::string(map.status().message()),
+                                      space == ShardSpace::kMod ? "kv shards undo --mod" : "kv shards undo"));
     }
-    maps.maps_.push_back({path, mod, node->version, *std::move(map)});
+    maps.maps_.push_back({path, space, node->version, *std::move(map)});
   }
   return maps;
 }
@@ -80,7 +81,7 @@ std::string Maps::ShardsOf(const Pair& pair) const {
   for (const StoredMap& stored : maps_) {
     for (const ShardRange& range : stored.map.ranges()) {
       if (range.master != pair.master || range.slave != pair.slave) continue;
-      text += fmt::format("{}{} {}-{}", text.empty() ? "" : ", ", stored.mod ? "mod" : "db", range.first,
+      text += fmt::format("{}{} {}-{}", text.empty() ? "" : ", ", ShardSpaceName(stored.space), range.first,
                           range.last);
     }
   }
@@ -118,21 +119,21 @@ absl::Status Maps::Change(ZooKeeperLedger& ledger, const Held& held, std::vector
 
 absl::StatusOr<Maps> Maps::LoadCopies(const std::filesystem::path& folder) {
   Maps maps;
-  for (const bool mod : {false, true}) {
-    const auto text = ReadFile(MapCopy(folder, mod));
+  for (const ShardSpace space : {ShardSpace::kId, ShardSpace::kMod}) {
+    const auto text = ReadFile(MapCopy(folder, space));
     if (!text.ok()) continue;
     auto map = ShardMap::Parse(*text);
     if (!map.ok()) return map.status();
-    maps = maps.With(mod, *map);
+    maps = maps.With(space, *map);
   }
   if (maps.maps_.empty()) return absl::NotFoundError(folder.string() + ": has no copy of the shard maps");
   return maps;
 }
 
-Maps Maps::With(bool mod, const ShardMap& next) const {
+Maps Maps::With(ShardSpace space, const ShardMap& next) const {
   Maps maps = *this;
-  std::erase_if(maps.maps_, [&](const StoredMap& stored) { return stored.mod == mod; });
-  maps.maps_.push_back({.path = MapPath(root_, mod), .mod = mod, .map = next});
+  std::erase_if(maps.maps_, [&](const StoredMap& stored) { return stored.space == space; });
+  maps.maps_.push_back({.path = MapPath(root_, space), .space = space, .map = next});
   return maps;
 }
 
@@ -156,22 +157,22 @@ std::map<Host, std::string> Maps::Disagreements() const {
   return found;
 }
 
-const StoredMap* Maps::Find(bool mod) const {
-  const auto found =
-      std::find_if(maps_.begin(), maps_.end(), [&](const StoredMap& stored) { return stored.mod == mod; });
+const StoredMap* Maps::Find(ShardSpace space) const {
+  const auto found = std::find_if(maps_.begin(), maps_.end(),
+                                  [&](const StoredMap& stored) { return stored.space == space; });
   return found == maps_.end() ? nullptr : &*found;
 }
 
-std::optional<Pair> Maps::PairOf(bool mod, uint32_t shard) const {
-  const StoredMap* const stored = Find(mod);
+std::optional<Pair> Maps::PairOf(ShardSpace space, uint32_t shard) const {
+  const StoredMap* const stored = Find(space);
   const ShardRange* const range = stored == nullptr ? nullptr : stored->map.Find(shard);
   if (range == nullptr) return std::nullopt;
   return Pair{range->master, range->slave};
 }
 
-absl::Status Maps::Assign(ZooKeeperLedger& ledger, const Held& held, bool mod, uint32_t first, uint32_t last,
-                          const Pair& to) const {
-  const StoredMap* const stored = Find(mod);
+absl::Status Maps::Assign(ZooKeeperLedger& ledger, const Held& held, ShardSpace space, uint32_t first,
+                          uint32_t last, const Pair& to) const {
+  const StoredMap* const stored = Find(space);
   std::vector<ShardRange> ranges;
   // Adds a range. With `joins`, a range that continues the last one, on the same pair, is merged into it.
   const auto add = [&](uint32_t begin, uint32_t end, const Pair& pair, bool joins) {
@@ -205,18 +206,20 @@ absl::Status Maps::Assign(ZooKeeperLedger& ledger, const Held& held, bool mod, u
   }
   const auto next = ShardMap::Create(std::move(ranges));
   if (!next.ok()) return next.status();
-  return Set(ledger, held, mod, *next);
+  return Set(ledger, held, space, *next);
 }
 
-absl::Status Maps::Set(ZooKeeperLedger& ledger, const Held& held, bool mod, const ShardMap& next) const {
-  const StoredMap* const stored = Find(mod);
-  if (stored == nullptr) return absl::FailedPreconditionError(MapPath(root_, mod) + ": there is no such map");
+absl::Status Maps::Set(ZooKeeperLedger& ledger, const Held& held, ShardSpace space,
+                       const ShardMap& next) const {
+  const StoredMap* const stored = Find(space);
+  if (stored == nullptr)
+    return absl::FailedPreconditionError(MapPath(root_, space) + ": there is no such map");
   return Change(ledger, held, {{ZooKeeperStep::Kind::kSet, stored->path, next.ToStored(), stored->version}});
 }
 
-absl::Status Maps::SetText(ZooKeeperLedger& ledger, const Held& held, bool mod, const std::string& text,
-                           int32_t version) const {
-  return Change(ledger, held, {{ZooKeeperStep::Kind::kSet, MapPath(root_, mod), text, version}});
+absl::Status Maps::SetText(ZooKeeperLedger& ledger, const Held& held, ShardSpace space,
+                           const std::string& text, int32_t version) const {
+  return Change(ledger, held, {{ZooKeeperStep::Kind::kSet, MapPath(root_, space), text, version}});
 }
 
 }  // namespace kvstore::shardops

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "catalog/zookeeper_ledger.h"
 #include "coordination/zookeeper.h"
+#include "kvstore_api/shard_space.h"
 #include "shardmap/shard_map.h"
 
 namespace kvstore::shardops {
@@ -34,7 +35,7 @@ inline constexpr int kMaxMapConflicts = 10;
 /// One of the two maps, as it is stored in ZooKeeper.
 struct StoredMap {
   std::string path;
-  bool mod = false;
+  ShardSpace space = ShardSpace::kId;
   int32_t version = 0;
   ShardMap map;
 };
@@ -53,11 +54,11 @@ class Maps {
 
   const std::vector<StoredMap>& all() const { return maps_; }
   /// Returns one of the two maps; null if it does not exist.
-  const StoredMap* Find(bool mod) const;
+  const StoredMap* Find(ShardSpace space) const;
   /// Returns the pairs of both maps, sorted and without repetitions.
   std::vector<Pair> Pairs() const;
   /// Returns the pair of a shard; nullopt if the shard is not open.
-  std::optional<Pair> PairOf(bool mod, uint32_t shard) const;
+  std::optional<Pair> PairOf(ShardSpace space, uint32_t shard) const;
   /// Returns the shards of a pair: "db 0-511, mod 0-7".
   std::string ShardsOf(const Pair& pair) const;
   /// Returns what is wrong with each host that is in more than one pair, in words; a host is, for instance,
@@ -71,18 +72,18 @@ class Maps {
                        const Pair& after) const;
   /// Assigns the shards first..last of one of the maps to another pair. Errors as of Replace;
   /// FAILED_PRECONDITION also if the shards are not all open.
-  absl::Status Assign(ZooKeeperLedger& ledger, const Held& held, bool mod, uint32_t first, uint32_t last,
-                      const Pair& to) const;
+  absl::Status Assign(ZooKeeperLedger& ledger, const Held& held, ShardSpace space, uint32_t first,
+                      uint32_t last, const Pair& to) const;
   /// Replaces one of the maps. Errors as of Replace; FAILED_PRECONDITION also if there is no such map yet.
-  absl::Status Set(ZooKeeperLedger& ledger, const Held& held, bool mod, const ShardMap& next) const;
+  absl::Status Set(ZooKeeperLedger& ledger, const Held& held, ShardSpace space, const ShardMap& next) const;
   /// Replaces one of the maps, also one that could not be read, by a text in the form of ShardMap::Parse. The
   /// other map must be as it was loaded. Errors as of Replace.
   ///
   /// version  the version of the map's node that is replaced.
-  absl::Status SetText(ZooKeeperLedger& ledger, const Held& held, bool mod, const std::string& text,
+  absl::Status SetText(ZooKeeperLedger& ledger, const Held& held, ShardSpace space, const std::string& text,
                        int32_t version) const;
   /// Returns these maps with another one in the place of one of them. Nothing is stored.
-  Maps With(bool mod, const ShardMap& next) const;
+  Maps With(ShardSpace space, const ShardMap& next) const;
 
  private:
   /// skip_damaged  Whether a map that does not parse is left out; else it is an error.

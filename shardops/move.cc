@@ -24,15 +24,15 @@ namespace {
 /// Returns the pair that has all shards of a range. FAILED_PRECONDITION if they are on several pairs, or not
 /// all open.
 absl::StatusOr<Pair> HomeOf(const Maps& maps, const MoveRange& range) {
-  const StoredMap* const stored = maps.Find(range.mod);
-  if (range.mod && stored != nullptr && range.last >= stored->map.open_shards()) {
+  const StoredMap* const stored = maps.Find(range.space);
+  if (range.space == ShardSpace::kMod && stored != nullptr && range.last >= stored->map.open_shards()) {
     return Refuse(fmt::format(
         "range: {} goes beyond {}, the last mod shard: there are {} of them, and their number never changes",
         range.ToString(), stored->map.open_shards() - 1, stored->map.open_shards()));
   }
   std::optional<Pair> home;
   for (uint32_t shard = range.first; shard <= range.last; ++shard) {
-    const auto pair = maps.PairOf(range.mod, shard);
+    const auto pair = maps.PairOf(range.space, shard);
     if (!pair)
       return Refuse(fmt::format(
           "range: shard {} of {} is not open: kv shards get shows which are, kv shards open opens more",
@@ -68,10 +68,10 @@ Host MasterOf(const Maps& maps, const Pair& pair) {
 absl::StatusOr<uint32_t> CountMoved(const Maps& maps, const MoveRecord& move) {
   uint32_t moved = 0;
   for (uint32_t shard = move.range.first; shard <= move.range.last; ++shard) {
-    const auto home = maps.PairOf(move.range.mod, shard);
+    const auto home = maps.PairOf(move.range.space, shard);
     const bool there = home && Has(move.to, home->master);
     if (!there && (!home || !Has(move.from, home->master))) {
-      const char* const undo = move.range.mod
+      const char* const undo = move.range.space == ShardSpace::kMod
                                    ? "kv shards history --mod shows what the map was before it was "
                                      "edited, kv shards undo --mod puts that in force again"
                                    : "kv shards history shows what the map was before it was "
@@ -170,9 +170,9 @@ absl::Status CheckHasAll(HostAdmin& host, const MoveRange& shards) {
 /// are removed elsewhere: without a master that has them, the old tables are all that is left.
 absl::Status CheckHomesHaveAll(FleetOperator& fleet, const Maps& maps, const MoveRange& shards) {
   for (const StoredMap& stored : maps.all()) {
-    if (stored.mod != shards.mod) continue;
+    if (stored.space != shards.space) continue;
     for (const ShardRange& range : stored.map.ranges()) {
-      const MoveRange there{.mod = shards.mod,
+      const MoveRange there{.space = shards.space,
                             .first = std::max(range.first, shards.first),
                             .last = std::min(range.last, shards.last)};
       if (there.first > there.last) continue;
@@ -248,8 +248,8 @@ absl::Status DropOldTables(FleetOperator& fleet, const MoveRange& range, const P
         away.code(),
         fmt::format("{}\nIf {} and {} are gone for good: kv shards move finish {}--range {}-{} --gone {},{}",
                     std::string(away.message()), pair.master.ToString(), pair.slave.ToString(),
-                    range.mod ? "--mod " : "", range.first, range.last, pair.master.ToString(),
-                    pair.slave.ToString()));
+                    range.space == ShardSpace::kMod ? "--mod " : "", range.first, range.last,
+                    pair.master.ToString(), pair.slave.ToString()));
   }
   if (!dropped) {
     return Refuse(
@@ -358,8 +358,8 @@ absl::Status CancelMove(FleetOperator& fleet, const MoveRange& range, const std:
   if (!count.ok()) return count.status();
   const bool none = *count == 0;
   const bool all = *count == range.last - range.first + 1;
-  const MoveRange moved{range.mod, range.first, range.first + *count - 1};
-  const MoveRange rest{range.mod, range.first + *count, range.last};
+  const MoveRange moved{range.space, range.first, range.first + *count - 1};
+  const MoveRange rest{range.space, range.first + *count, range.last};
 
   if (!all) {
     // The shards are used again whether or not the target answers. On MySQL its channel is not told to skip
@@ -437,7 +437,7 @@ absl::Status FinishMove(FleetOperator& fleet, const MoveRange& range, const std:
   if (auto status = EndOperation(fleet, range); !status.ok()) return status;
   // Dropping tables may take long. Meanwhile the same shards must not begin to move again: their record would
   // be removed here, and with it what could put them back into use.
-  const Claim homes = Claim::Homes(range.mod, range.first, range.last, ClaimMode::kUpdate);
+  const Claim homes = Claim::Homes(range.space, range.first, range.last, ClaimMode::kUpdate);
   auto held =
       fleet.ledger->Begin({.what = "finish the move of shards " + range.ToString(), .claims = {homes}});
   if (!held.ok()) return held.status();

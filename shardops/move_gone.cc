@@ -35,8 +35,8 @@ absl::Status TargetSilentError(const MoveRecord& move, const absl::Status& why) 
       "{}\nThe move of shards {} is not ended. When that host is back, run the command again. If {} and {} "
       "are gone for good: kv shards move cancel {}--range {}-{} --gone {},{}",
       std::string(why.message()), move.range.ToString(), move.to.master.ToString(), move.to.slave.ToString(),
-      move.range.mod ? "--mod " : "", move.range.first, move.range.last, move.to.master.ToString(),
-      move.to.slave.ToString()));
+      move.range.space == ShardSpace::kMod ? "--mod " : "", move.range.first, move.range.last,
+      move.to.master.ToString(), move.to.slave.ToString()));
 }
 
 absl::Status CheckTargetGone(FleetOperator& fleet, const Maps& maps, const MoveRecord& move,
@@ -60,7 +60,7 @@ absl::Status CheckTargetGone(FleetOperator& fleet, const Maps& maps, const MoveR
         fmt::format("gone: {} answers, and can take the place of {}: kv shards promote {} --emergency, then "
                     "kv shards move cancel {}--range {}-{}, without --gone; nothing was changed",
                     now.slave.ToString(), now.master.ToString(), now.slave.ToString(),
-                    move.range.mod ? "--mod " : "", move.range.first, move.range.last));
+                    move.range.space == ShardSpace::kMod ? "--mod " : "", move.range.first, move.range.last));
   }
   fleet.report(
       fmt::format("{}: answers, but it was only to be the slave of {}: what it has of shards {} is a copy "

@@ -23,13 +23,13 @@ std::string Folder(const FleetOperator& fleet) { return fleet.root + "/moves"; }
 
 /// The name of a record's node: "db-0-255", "mod-0-7".
 std::string NameOf(const MoveRange& range) {
-  return fmt::format("{}-{}-{}", range.mod ? "mod" : "db", range.first, range.last);
+  return fmt::format("{}-{}-{}", ShardSpaceName(range.space), range.first, range.last);
 }
 
 /// The shards that NameOf has made this name of; none if it made none.
 std::optional<MoveRange> RangeOf(std::string_view name) {
   const char* const end = name.data() + name.size();
-  MoveRange range{.mod = name.starts_with("mod")};
+  MoveRange range{.space = name.starts_with("mod") ? ShardSpace::kMod : ShardSpace::kId};
   // Whatever does not parse leaves a number as it is, so that the name which is made of it differs.
   std::from_chars(name.data() + name.find('-') + 1, end, range.first);
   std::from_chars(name.data() + name.rfind('-') + 1, end, range.last);
@@ -55,7 +55,7 @@ Pair PairOf(const Json& json) {
 std::string ToText(const MoveRecord& move) {
   Json leaves = Json::array();
   for (const Pair& pair : move.old_homes) leaves.push_back(ToJson(pair));
-  return TextOf(Json{{"space", move.range.mod ? "mod" : "db"},
+  return TextOf(Json{{"space", ShardSpaceName(move.range.space)},
                      {"range", {move.range.first, move.range.last}},
                      {"from", ToJson(move.from)},
                      {"to", ToJson(move.to)},
@@ -71,7 +71,8 @@ absl::StatusOr<MoveRecord> Parse(const ZooKeeperNode& node) {
   try {
     const Json json = Json::parse(node.data);
     MoveRecord move;
-    move.range = {json.at("space") == "mod", json.at("range").at(0), json.at("range").at(1)};
+    move.range = {json.at("space") == "mod" ? ShardSpace::kMod : ShardSpace::kId, json.at("range").at(0),
+                  json.at("range").at(1)};
     move.from = PairOf(json.at("from"));
     move.to = PairOf(json.at("to"));
     const auto state = std::find(kStates.begin(), kStates.end(), json.at("state").get<std::string>());
@@ -103,7 +104,9 @@ absl::Status OvertakenError(const MoveRecord& move) {
 
 }  // namespace
 
-std::string MoveRange::ToString() const { return fmt::format("{} {}-{}", mod ? "mod" : "db", first, last); }
+std::string MoveRange::ToString() const {
+  return fmt::format("{} {}-{}", ShardSpaceName(space), first, last);
+}
 
 absl::Status CheckRange(const MoveRange& range) {
   if (range.first > range.last) {
@@ -118,13 +121,13 @@ absl::Status CheckRange(const MoveRange& range) {
 }
 
 bool MoveRange::Overlaps(const MoveRange& other) const {
-  return mod == other.mod && first <= other.last && other.first <= last;
+  return space == other.space && first <= other.last && other.first <= last;
 }
 
 std::vector<std::string> MoveRange::Databases() const {
   std::vector<std::string> names;
   for (uint32_t shard = first; shard <= last; ++shard) {
-    names.push_back(mysql::DatabaseName(mod ? mysql::Space::kMod : mysql::Space::kId, shard));
+    names.push_back(mysql::DatabaseName(space, shard));
   }
   return names;
 }
@@ -135,14 +138,14 @@ std::string OperationName(const MoveRange& range) { return "move shards " + rang
 
 Operation AsOperation(const MoveRecord& move) {
   const MoveRange& range = move.range;
-  const std::string arguments =
-      fmt::format("{}--range {}-{}", range.mod ? "--mod " : "", range.first, range.last);
+  const std::string arguments = fmt::format(
+      "{}--range {}-{}", range.space == ShardSpace::kMod ? "--mod " : "", range.first, range.last);
   Operation operation{
       .what = OperationName(range),
       .lasting = true,
       .go_on = fmt::format("kv shards move {} --to {},{} goes on, kv shards move cancel {} gives it up",
                            arguments, move.to.master.ToString(), move.to.slave.ToString(), arguments),
-      .claims = {Claim::Homes(range.mod, range.first, range.last, ClaimMode::kExclusive)}};
+      .claims = {Claim::Homes(range.space, range.first, range.last, ClaimMode::kExclusive)}};
   for (const Host& host : {move.from.master, move.from.slave, move.to.master, move.to.slave}) {
     operation.claims.push_back(Claim::Host(host.ToString(), ClaimMode::kShared));
   }
@@ -195,11 +198,11 @@ absl::Status Moves::CheckPair(const Maps& maps, const Pair& pair) const {
   const auto has = [&](const Host& host) { return host == pair.master || host == pair.slave; };
   for (const DamagedMove& move : damaged) {
     if (!move.range) return Refuse(ToString(move));
-    const StoredMap* const stored = maps.Find(move.range->mod);
+    const StoredMap* const stored = maps.Find(move.range->space);
     if (stored == nullptr) continue;
     for (const ShardRange& range : stored->map.ranges()) {
       if (!has(range.master) && !has(range.slave)) continue;
-      const MoveRange there{.mod = stored->mod, .first = range.first, .last = range.last};
+      const MoveRange there{.space = stored->space, .first = range.first, .last = range.last};
       if (move.range->Overlaps(there)) return Refuse(ToString(move));
     }
   }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "kvstore_api/shard_space.h"
 #include "shardops/channel.h"
 #include "shardops/fleet_operator.h"
 #include "shardops/maps.h"
@@ -16,7 +17,7 @@ namespace kvstore::shardops {
 
 /// The shards first..last, both included, of one of the two spaces.
 struct MoveRange {
-  bool mod = false;
+  ShardSpace space = ShardSpace::kId;
   uint32_t first = 0;
   uint32_t last = 0;
 

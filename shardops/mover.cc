@@ -42,7 +42,7 @@ absl::Status DropCopies(FleetOperator& fleet, HostAdmin& host, const MoveRange& 
   const auto maps = Maps::Load(fleet.zookeeper, fleet.root);
   if (!maps.ok()) return maps.status();
   for (uint32_t shard = shards.first; shard <= shards.last; ++shard) {
-    const auto home = maps->PairOf(shards.mod, shard);
+    const auto home = maps->PairOf(shards.space, shard);
     if (!home || (home->master != host.host() && home->slave != host.host())) continue;
     return Refuse(fmt::format("{}: has shard {} of {} by the map: it is no copy, and stays",
                               host.host().ToString(), shard, shards.ToString()));
@@ -207,7 +207,7 @@ absl::Status Mover::MakeMissingTables() {
   const auto datasets = options_.datasets();
   if (!datasets.ok()) return datasets.status();
   for (const DatasetSpec& spec : *datasets) {
-    if ((mysql::SpaceOf(spec.shape) == mysql::Space::kMod) != move_.range.mod) continue;
+    if (mysql::SpaceOf(spec.shape) != move_.range.space) continue;
     const auto record = records.Find(spec, move_.range.first);
     if (!record.ok()) return record.status();
     if (!record->has_value()) continue;
@@ -290,24 +290,24 @@ absl::StatusOr<std::optional<MoveRange>> Mover::NextPart() {
   std::optional<MoveRange> part;
   size_t count = 0;
   for (uint32_t shard = move_.range.first; shard <= move_.range.last; ++shard) {
-    const auto pair = maps->PairOf(move_.range.mod, shard);
+    const auto pair = maps->PairOf(move_.range.space, shard);
     if (pair != move_.to && pair != move_.from) {
-      return Refuse(
-          fmt::format("the map has shard {} of {} on {} now: kv shards move cancel {}--range {}-{} gives up "
-                      "what has not moved",
-                      shard, move_.range.ToString(), pair ? pair->master.ToString() : "no host",
-                      move_.range.mod ? "--mod " : "", move_.range.first, move_.range.last));
+      return Refuse(fmt::format(
+          "the map has shard {} of {} on {} now: kv shards move cancel {}--range {}-{} gives up "
+          "what has not moved",
+          shard, move_.range.ToString(), pair ? pair->master.ToString() : "no host",
+          move_.range.space == ShardSpace::kMod ? "--mod " : "", move_.range.first, move_.range.last));
     }
     if (pair == move_.to) {
       if (part) break;
       continue;
     }
-    const std::string database = MoveRange{move_.range.mod, shard, shard}.Databases().front();
+    const std::string database = MoveRange{move_.range.space, shard, shard}.Databases().front();
     const auto found = tables->find(database);
     const size_t more = found == tables->end() ? 0 : found->second.size();
     if (part && count + more > kSwitchTables) break;
     count += more;
-    if (!part) part = MoveRange{move_.range.mod, shard, shard};
+    if (!part) part = MoveRange{move_.range.space, shard, shard};
     part->last = shard;
   }
   return part;
@@ -388,13 +388,13 @@ absl::Status Mover::PutBack(const MoveRange& part, SkippedStatements& skipped) {
 
 absl::Status Mover::CheckHomes(const Maps& maps, const MoveRange& part) const {
   const auto give_up = [&](const std::string& what) {
-    return Refuse(
-        fmt::format("{}. The shards have not moved: kv shards move cancel {}--range {}-{} has them used at "
-                    "their home again, whichever of its hosts leads now, and removes their copies",
-                    what, move_.range.mod ? "--mod " : "", move_.range.first, move_.range.last));
+    return Refuse(fmt::format(
+        "{}. The shards have not moved: kv shards move cancel {}--range {}-{} has them used at "
+        "their home again, whichever of its hosts leads now, and removes their copies",
+        what, move_.range.space == ShardSpace::kMod ? "--mod " : "", move_.range.first, move_.range.last));
   };
   for (uint32_t shard = part.first; shard <= part.last; ++shard) {
-    const auto pair = maps.PairOf(part.mod, shard);
+    const auto pair = maps.PairOf(part.space, shard);
     // The tables were renamed on move_.from.master, and the copy is equal to what was there. If another host
     // is the master by now, it may have taken writes that the copy lacks.
     if (pair == move_.from) continue;
@@ -421,7 +421,7 @@ absl::Status Mover::Publish(const MoveRange& part) {
     const auto maps = Maps::Load(fleet_.zookeeper, fleet_.root);
     if (!maps.ok()) return maps.status();
     if (auto status = CheckHomes(*maps, part); !status.ok()) return status;
-    absl::Status status = maps->Assign(*fleet_.ledger, held_, part.mod, part.first, part.last, move_.to);
+    absl::Status status = maps->Assign(*fleet_.ledger, held_, part.space, part.first, part.last, move_.to);
     if (!absl::IsFailedPrecondition(status)) return status;
     if (conflicts == kMaxMapConflicts) return absl::UnavailableError(status.message());
   }

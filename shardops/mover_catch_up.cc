@@ -37,7 +37,7 @@ bool IsUnused(const ChannelState& state, const MoveRecord& move) {
 
 absl::Status Mover::Follow() {
   Channel channel(*target_, move_.position);
-  const std::string patterns = ReplicationPatterns(move_.range.mod, move_.range.first, move_.range.last);
+  const std::string patterns = ReplicationPatterns(move_.range.space, move_.range.first, move_.range.last);
   const auto state = channel.Read();
   if (!state.ok()) return state.status();
   if (!*state && move_.state == MoveState::kSwitching) {
@@ -121,9 +121,9 @@ absl::Status Mover::CheckRoles() const {
   if (!maps.ok()) return absl::OkStatus();
   // Shards move in their order, so those that have not moved yet are the last ones.
   uint32_t first = move_.range.first;
-  while (first <= move_.range.last && maps->PairOf(move_.range.mod, first) == move_.to) ++first;
+  while (first <= move_.range.last && maps->PairOf(move_.range.space, first) == move_.to) ++first;
   if (first > move_.range.last) return absl::OkStatus();
-  return CheckHomes(*maps, {move_.range.mod, first, move_.range.last});
+  return CheckHomes(*maps, {move_.range.space, first, move_.range.last});
 }
 
 absl::Status Mover::CatchUpWithin(milliseconds wait) {

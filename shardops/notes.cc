@@ -62,7 +62,7 @@ absl::Status ChangeUnclaimed(FleetOperator& fleet, const Host& host, const Edit&
 }
 
 Json ToJson(const MoveRange& shards) {
-  return {{"mod", shards.mod}, {"first", shards.first}, {"last", shards.last}};
+  return {{"mod", shards.space == ShardSpace::kMod}, {"first", shards.first}, {"last", shards.last}};
 }
 
 /// Returns the shards that a note has under kLeft; entries that do not parse are left out.
@@ -70,7 +70,9 @@ std::vector<MoveRange> LeftIn(const Json& note) {
   std::vector<MoveRange> left;
   for (const Json& entry : note.value(kLeft, Json::array())) {
     try {
-      left.push_back({.mod = entry.at("mod"), .first = entry.at("first"), .last = entry.at("last")});
+      left.push_back({.space = entry.at("mod").get<bool>() ? ShardSpace::kMod : ShardSpace::kId,
+                      .first = entry.at("first"),
+                      .last = entry.at("last")});
     } catch (const Json::exception&) {
       continue;
     }

@@ -57,7 +57,7 @@ absl::StatusOr<ShardMap> WithShards(const ShardMap& map, const NewShards& shards
 }
 
 uint32_t ModShards(const Maps& maps) {
-  const StoredMap* const stored = maps.Find(/*mod=*/true);
+  const StoredMap* const stored = maps.Find(ShardSpace::kMod);
   return stored == nullptr ? 0 : stored->map.open_shards();
 }
 
@@ -66,7 +66,7 @@ uint32_t ModShards(const Maps& maps) {
 absl::StatusOr<Held> BeginOperation(FleetOperator& fleet, const NewShards& shards) {
   return fleet.ledger->Begin(
       {.what = fmt::format("open shards db {}-{}", shards.first, shards.last),
-       .claims = {Claim::Shards(/*mod=*/false, shards.first, shards.last, ClaimMode::kExclusive),
+       .claims = {Claim::Shards(ShardSpace::kId, shards.first, shards.last, ClaimMode::kExclusive),
                   Claim::Host(shards.pair.master.ToString(), ClaimMode::kShared),
                   Claim::Host(shards.pair.slave.ToString(), ClaimMode::kShared)}});
 }
@@ -83,7 +83,7 @@ absl::Status LeaveOutMadeOnFirstUse(FleetOperator& fleet, const NewShards& shard
       others.push_back(std::move(spec));
       continue;
     }
-    if (mysql::SpaceOf(spec.shape) != mysql::Space::kId) continue;
+    if (mysql::SpaceOf(spec.shape) != ShardSpace::kId) continue;
     absl::Status free = master.WithConnection([&](mysql::Connection& connection) {
       return mysql::CheckNameIsFree(connection, spec, shards.first, shards.last);
     });
@@ -149,14 +149,15 @@ std::vector<std::string> FindPairProblems(FleetOperator& fleet, const Pair& pair
 
 absl::StatusOr<Opened> OpenShards(FleetOperator& fleet, const NewShards& shards, const ReadDatasets& datasets,
                                   const Progress& progress) {
-  if (auto status = CheckRange({.mod = false, .first = shards.first, .last = shards.last}); !status.ok())
+  if (auto status = CheckRange({.space = ShardSpace::kId, .first = shards.first, .last = shards.last});
+      !status.ok())
     return status;
   const auto held = BeginOperation(fleet, shards);
   if (!held.ok()) return held.status();
   const auto maps = Maps::Load(fleet.zookeeper, fleet.root);
   if (!maps.ok()) return maps.status();
   PrepareHistory(fleet.zookeeper, fleet.root).IgnoreError();
-  const StoredMap* const ids = maps->Find(/*mod=*/false);
+  const StoredMap* const ids = maps->Find(ShardSpace::kId);
   if (ids == nullptr)
     return absl::FailedPreconditionError("there is no map of ID shards: kv shards set makes one");
   // A wrong range is refused before anything is created.
@@ -179,12 +180,12 @@ absl::StatusOr<Opened> OpenShards(FleetOperator& fleet, const NewShards& shards,
   // Somebody may have changed the map while the shards were created.
   const auto now = Maps::Load(fleet.zookeeper, fleet.root);
   if (!now.ok()) return now.status();
-  const StoredMap* const current = now->Find(/*mod=*/false);
+  const StoredMap* const current = now->Find(ShardSpace::kId);
   if (current == nullptr)
     return absl::FailedPreconditionError("the map of ID shards is gone: kv shards set makes one");
   next = WithShards(current->map, shards);
   if (!next.ok()) return next.status();
-  if (auto status = now->Set(*fleet.ledger, *held, /*mod=*/false, *next); !status.ok()) return status;
+  if (auto status = now->Set(*fleet.ledger, *held, ShardSpace::kId, *next); !status.ok()) return status;
   fleet.report(
       fmt::format("shards {}-{} are open on {}", shards.first, shards.last, shards.pair.master.ToString()));
   Reached("open.published");

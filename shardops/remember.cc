@@ -165,7 +165,7 @@ absl::StatusOr<Lacked> LackedDatabases(FleetOperator& fleet, const Host& master,
     for (const ShardRange& range : stored.map.ranges()) {
       if (range.master != master) continue;
       for (const std::string& database :
-           MoveRange{.mod = stored.mod, .first = range.first, .last = range.last}.Databases()) {
+           MoveRange{.space = stored.space, .first = range.first, .last = range.last}.Databases()) {
         ++all;
         // While a shard is being moved away, its tables are in a database of another name.
         if (there.contains(database) || there.contains(mysql::MovedName(database))) continue;

@@ -193,11 +193,10 @@ absl::Status CheckMasterHasAll(const Maps& maps, const Pair& pair, HostAdmin& ma
   const auto there = next.ReadTables();
   if (!there.ok()) return there.status();
   for (const StoredMap& stored : maps.all()) {
-    const mysql::Space space = stored.mod ? mysql::Space::kMod : mysql::Space::kId;
     for (const ShardRange& range : stored.map.ranges()) {
       if (range.master != pair.master) continue;
       for (uint32_t shard = range.first; shard <= range.last; ++shard) {
-        const std::string database = mysql::DatabaseName(space, shard);
+        const std::string database = mysql::DatabaseName(stored.space, shard);
         // A master whose datasets were dropped has the databases still.
         if (here->contains(database) || !HasTables(*there, database)) continue;
         return Refuse(fmt::format(

@@ -18,7 +18,6 @@ namespace kvstore {
 
 using mysql::Connection;
 using mysql::Repeat;
-using mysql::Space;
 
 absl::StatusOr<std::unique_ptr<MySqlBackend>> MySqlBackend::Open(mysql::MapSources sources,
                                                                  const mysql::MySqlOptions& options,
@@ -47,7 +46,7 @@ absl::Status MySqlBackend::CreateDataset(const DatasetSpec& spec) {
   if (spec.keep_changes_ms != 0) {
     if (auto status = changes_.CheckServers(mysql::SpaceOf(spec.shape)); !status.ok()) return status;
   }
-  const Space space = mysql::SpaceOf(spec.shape);
+  const ShardSpace space = mysql::SpaceOf(spec.shape);
   const auto records = RecordsForCreate(spec);
   if (!records.ok()) return records.status();
   if (*records != nullptr) return CreateForFirstUse(spec, **records);
@@ -64,7 +63,7 @@ absl::StatusOr<TableRecords*> MySqlBackend::RecordsForCreate(const DatasetSpec& 
   if (maker == nullptr) return nullptr;
   TableRecords& records = maker->records();
   const bool wanted = fleet_->options().tables_on_first_use;
-  const Space space = mysql::SpaceOf(spec.shape);
+  const ShardSpace space = mysql::SpaceOf(spec.shape);
   const auto record = records.Find(spec, /*shard=*/0);
   // Without the record, all tables are made and none is noted; that only costs what the record is for.
   if (!record.ok()) return wanted ? absl::StatusOr<TableRecords*>(record.status()) : nullptr;
@@ -85,7 +84,7 @@ absl::StatusOr<TableRecords*> MySqlBackend::RecordsForCreate(const DatasetSpec& 
 }
 
 absl::Status MySqlBackend::CreateForFirstUse(const DatasetSpec& spec, TableRecords& records) {
-  const Space space = mysql::SpaceOf(spec.shape);
+  const ShardSpace space = mysql::SpaceOf(spec.shape);
   for (const ShardRange& range : fleet_->map(space).ranges()) {
     const uint32_t shard = range.first;
     absl::Status status = fleet_->RunOn(
@@ -155,7 +154,7 @@ absl::Status MySqlBackend::DropDataset(const DatasetSpec& spec) {
   }
   // A dataset that keeps no changes has none, unless somebody noted one who did not know that yet.
   if (auto status = consumers_.DropAll(spec); !status.ok() && spec.keep_changes_ms != 0) return status;
-  const Space space = mysql::SpaceOf(spec.shape);
+  const ShardSpace space = mysql::SpaceOf(spec.shape);
   absl::Status dropped = fleet_->OnAllShards(space, [&](const Host& host, uint32_t shard) {
     return fleet_->RunOn(host, {space, shard}, Repeat::kAlways, [&](Connection& connection) -> absl::Status {
       return mysql::DropTables(connection, spec, shard);
@@ -167,7 +166,7 @@ absl::Status MySqlBackend::DropDataset(const DatasetSpec& spec) {
 }
 
 absl::Status MySqlBackend::DropLeftover(const DatasetSpec& spec) {
-  const Space space = mysql::SpaceOf(spec.shape);
+  const ShardSpace space = mysql::SpaceOf(spec.shape);
   const auto on_all = [&](const auto& work) {
     return fleet_->OnAllShards(space, [&](const Host& host, uint32_t shard) {
       return fleet_->RunOn(host, {space, shard}, Repeat::kAlways,
@@ -188,7 +187,7 @@ absl::Status MySqlBackend::DropLeftover(const DatasetSpec& spec) {
 }
 
 absl::Status MySqlBackend::CheckThere(const DatasetSpec& spec) {
-  const Space space = mysql::SpaceOf(spec.shape);
+  const ShardSpace space = mysql::SpaceOf(spec.shape);
   for (const ShardRange& range : fleet_->map(space).ranges()) {
     const uint32_t shard = range.first;
     const uint32_t mod_shards = fleet_->mod_shards();
@@ -213,7 +212,7 @@ absl::Status MySqlBackend::CheckThere(const DatasetSpec& spec) {
                               "the shard map is right, restore the host from a backup",
                               spec.name, mysql::DatabaseName(space, shard), range.master.ToString()));
           }
-          if (space == Space::kId) return absl::OkStatus();
+          if (space == ShardSpace::kId) return absl::OkStatus();
           if (const uint32_t made = mysql::ReadModShards(connection, shard); made != mod_shards) {
             return absl::FailedPreconditionError(
                 fmt::format("shard {}: the mod map has {} shards, but its data was made with {}, so rows "
@@ -377,8 +376,9 @@ absl::Status MySqlBackend::Init(const mysql::ReadSpecs& datasets, const Progress
   if (!specs.ok()) return specs.status();
   auto* const maker = fleet_->table_maker();
   TableRecords* const records = maker == nullptr ? nullptr : &maker->records();
-  const uint64_t total = fleet_->map(Space::kId).open_shards() + fleet_->map(Space::kMod).open_shards();
-  for (const Space space : {Space::kId, Space::kMod}) {
+  const uint64_t total =
+      fleet_->map(ShardSpace::kId).open_shards() + fleet_->map(ShardSpace::kMod).open_shards();
+  for (const ShardSpace space : {ShardSpace::kId, ShardSpace::kMod}) {
     absl::Status status = fleet_->OnAllShards(space, [&](const Host& host, uint32_t shard) {
       mysql::LeftAlone here;
       auto made =

@@ -11,7 +11,6 @@
 namespace kvstore::bench {
 namespace {
 
-using mysql::Space;
 using mysql::Sql;
 
 constexpr size_t kThreads = 8;
@@ -22,7 +21,7 @@ constexpr uint64_t kCounted = 65'536;
 Graph MakeGraph(MySqlFixture& fixture, const std::string& name) {
   const std::string nodes = fixture.Create(name + "_nodes", Shape::kObjects);
   const std::string links = fixture.Create(name + "_links", Shape::kMappings);
-  return {fixture.store(), nodes, links, fixture.ShardsOfFirstHost(Space::kId)};
+  return {fixture.store(), nodes, links, fixture.ShardsOfFirstHost(ShardSpace::kId)};
 }
 
 /// The same operations by the connector alone, on one connection.
@@ -32,8 +31,12 @@ class RawClient {
             std::span<const uint32_t> shards)
       : graph_(graph), connection_(host, options), statements_(1 << 16) {
     for (const uint32_t shard : shards) {
-      const auto nodes = [&](Sql sql) { return &connection_.Prepare(sql, Space::kId, graph.nodes(), shard); };
-      const auto links = [&](Sql sql) { return &connection_.Prepare(sql, Space::kId, graph.links(), shard); };
+      const auto nodes = [&](Sql sql) {
+        return &connection_.Prepare(sql, ShardSpace::kId, graph.nodes(), shard);
+      };
+      const auto links = [&](Sql sql) {
+        return &connection_.Prepare(sql, ShardSpace::kId, graph.links(), shard);
+      };
       statements_[shard] = {nodes(Sql::kGetObject),    nodes(Sql::kLockObject),   nodes(Sql::kUpdateObject),
                             nodes(Sql::kCreateObject), nodes(Sql::kEraseObject),  links(Sql::kListDescending),
                             links(Sql::kAddMapping),   links(Sql::kCountMapping), links(Sql::kRemoveMapping)};
@@ -135,11 +138,11 @@ absl::StatusOr<Report> BenchLinks(const MySqlBenchOptions& options) {
   report.settings.emplace_back("links", GraphMix::kNodes * Graph::kLinksOfANode);
   const Graph ours = MakeGraph(fixture, "ours");
   const Graph theirs = MakeGraph(fixture, "raw");
-  const std::vector<uint32_t> shards = fixture.ShardsOfFirstHost(Space::kId);
+  const std::vector<uint32_t> shards = fixture.ShardsOfFirstHost(ShardSpace::kId);
   std::vector<std::unique_ptr<RawClient>> clients;
   for (size_t t = 0; t < kThreads; ++t) {
     clients.push_back(
-        std::make_unique<RawClient>(fixture.FirstHost(Space::kId), fixture.options(), theirs, shards));
+        std::make_unique<RawClient>(fixture.FirstHost(ShardSpace::kId), fixture.options(), theirs, shards));
   }
   const GraphMix mix;
   Measure(

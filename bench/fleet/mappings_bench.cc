@@ -10,7 +10,6 @@
 namespace kvstore::bench {
 namespace {
 
-using mysql::Space;
 using mysql::Sql;
 
 constexpr uint64_t kPins = 100'000;
@@ -29,10 +28,10 @@ absl::StatusOr<Report> BenchMappings(const MySqlBenchOptions& options) {
   Report report = NewReport("mappings", options);
   report.settings.emplace_back("pins", kPins);
   const std::string dataset = fixture.Create("mappings", Shape::kMappings);
-  const uint32_t shard = fixture.ShardsOfFirstHost(Space::kId)[0];
+  const uint32_t shard = fixture.ShardsOfFirstHost(ShardSpace::kId)[0];
   const uint64_t board = ObjectId::Make(shard, 2, 1)->value();
-  RawConnection raw(fixture.FirstHost(Space::kId), fixture.options());
-  const mysql::TableFamily family{.space = Space::kId, .name = dataset};
+  RawConnection raw(fixture.FirstHost(ShardSpace::kId), fixture.options());
+  const mysql::TableFamily family{.space = ShardSpace::kId, .name = dataset};
   const std::string table = mysql::Table{&family, shard}.QualifiedName();
   // The board's pins in order of their sequence, whose numbers have gaps as times have.
   for (uint64_t i = 0; i < kPins; i += 1000) {
@@ -58,8 +57,8 @@ absl::StatusOr<Report> BenchMappings(const MySqlBenchOptions& options) {
     return uint64_t{1};
   };
 
-  sql::PreparedStatement& first = raw.Prepare(Sql::kListAscending, Space::kId, dataset, shard);
-  sql::PreparedStatement& after = raw.Prepare(Sql::kListAscendingAfter, Space::kId, dataset, shard);
+  sql::PreparedStatement& first = raw.Prepare(Sql::kListAscending, ShardSpace::kId, dataset, shard);
+  sql::PreparedStatement& after = raw.Prepare(Sql::kListAscendingAfter, ShardSpace::kId, dataset, shard);
   MappingListOptions far{.limit = kPage};
   {
     // The marker that leads to the page.

@@ -103,7 +103,7 @@ void MySqlFixture::Drop(std::string dataset) {
   }
 }
 
-std::vector<uint32_t> MySqlFixture::ShardsOfFirstHost(mysql::Space space) {
+std::vector<uint32_t> MySqlFixture::ShardsOfFirstHost(ShardSpace space) {
   const Host first = FirstHost(space);
   std::vector<uint32_t> shards;
   for (const ShardRange& range : fleet_->map(space).ranges()) {
@@ -128,7 +128,7 @@ sql::PreparedStatement& RawConnection::Prepare(const std::string& text) {
   return *statements_.back();
 }
 
-sql::PreparedStatement& RawConnection::Prepare(mysql::Sql sql, mysql::Space space, const std::string& dataset,
+sql::PreparedStatement& RawConnection::Prepare(mysql::Sql sql, ShardSpace space, const std::string& dataset,
                                                uint32_t shard, size_t count) {
   const mysql::TableFamily family{.space = space, .name = dataset};
   return Prepare(mysql::Text(sql, mysql::Table{&family, shard}, count, /*returning=*/true));
@@ -142,7 +142,7 @@ uint64_t RawConnection::Ask(const std::string& text) {
   return rows->getUInt64(1);
 }
 
-std::vector<std::unique_ptr<RawConnection>> RawConnections(MySqlFixture& fixture, mysql::Space space,
+std::vector<std::unique_ptr<RawConnection>> RawConnections(MySqlFixture& fixture, ShardSpace space,
                                                            size_t count) {
   std::vector<std::unique_ptr<RawConnection>> connections;
   for (size_t i = 0; i < count; ++i) {

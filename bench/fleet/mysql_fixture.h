@@ -55,8 +55,8 @@ class MySqlFixture {
   KVStore& store() { return *store_; }
   mysql::Fleet& fleet() { return *fleet_; }
   /// Returns the shards of the first host of a space.
-  std::vector<uint32_t> ShardsOfFirstHost(mysql::Space space);
-  Host FirstHost(mysql::Space space) { return fleet_->map(space).ranges()[0].master; }
+  std::vector<uint32_t> ShardsOfFirstHost(ShardSpace space);
+  Host FirstHost(ShardSpace space) { return fleet_->map(space).ranges()[0].master; }
   const MySqlFleetOptions& options() const { return options_; }
   /// Whether there are caches in front of the servers.
   bool cached() const { return caches_ != nullptr; }
@@ -87,7 +87,7 @@ class RawConnection {
   /// Prepares a statement, which belongs to the RawConnection.
   sql::PreparedStatement& Prepare(const std::string& text);
   /// Prepares one of our statements on a dataset's table.
-  sql::PreparedStatement& Prepare(mysql::Sql sql, mysql::Space space, const std::string& dataset,
+  sql::PreparedStatement& Prepare(mysql::Sql sql, ShardSpace space, const std::string& dataset,
                                   uint32_t shard, size_t count = 1);
   void Run(const std::string& text);
   /// Returns a number that the server answers with.
@@ -100,7 +100,7 @@ class RawConnection {
 };
 
 /// Opens `count` connections, one for each thread.
-std::vector<std::unique_ptr<RawConnection>> RawConnections(MySqlFixture& fixture, mysql::Space space,
+std::vector<std::unique_ptr<RawConnection>> RawConnections(MySqlFixture& fixture, ShardSpace space,
                                                            size_t count);
 
 /// Runs `path` and adds its result, if the options ask for it.

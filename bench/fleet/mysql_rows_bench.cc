@@ -13,7 +13,6 @@
 namespace kvstore::bench {
 namespace {
 
-using mysql::Space;
 using mysql::Sql;
 
 constexpr uint64_t kVersions = 10'000;
@@ -22,7 +21,7 @@ constexpr size_t kColumns = 10;
 
 /// Row keys that live on the first host.
 std::vector<std::string> KeysOfFirstHost(MySqlFixture& fixture, size_t count) {
-  const std::vector<uint32_t> shards = fixture.ShardsOfFirstHost(Space::kMod);
+  const std::vector<uint32_t> shards = fixture.ShardsOfFirstHost(ShardSpace::kMod);
   std::vector<std::string> keys;
   for (uint64_t i = 0; keys.size() < count; ++i) {
     std::string key = fmt::format("user:{:08}", i);
@@ -37,8 +36,8 @@ class PerShard {
  public:
   PerShard(RawConnection& raw, MySqlFixture& fixture, Sql sql, const std::string& dataset, size_t count)
       : shards_(fixture.fleet().mod_shards()), statements_(shards_) {
-    for (const uint32_t shard : fixture.ShardsOfFirstHost(Space::kMod)) {
-      statements_[shard] = &raw.Prepare(sql, Space::kMod, dataset, shard, count);
+    for (const uint32_t shard : fixture.ShardsOfFirstHost(ShardSpace::kMod)) {
+      statements_[shard] = &raw.Prepare(sql, ShardSpace::kMod, dataset, shard, count);
     }
   }
   sql::PreparedStatement& Of(const std::string& row) { return *statements_[ModShard(row, shards_)]; }
@@ -72,7 +71,7 @@ void MeasureVersions(MySqlFixture& fixture, const MySqlBenchOptions& options, Re
     for (uint64_t i = begin; i < begin + 1000; ++i) cells.push_back({"click", values[i - begin], i});
     Check(store.PutRow(dataset, row, cells, {}).status());
   }
-  RawConnection raw(fixture.FirstHost(Space::kMod), fixture.options());
+  RawConnection raw(fixture.FirstHost(ShardSpace::kMod), fixture.options());
   PerShard newest(raw, fixture, Sql::kColumnCells, dataset, 1);
   ReadOptions read{.versions = 50};
   read.columns.emplace().emplace_back("click");
@@ -122,7 +121,7 @@ void MeasureRows(MySqlFixture& fixture, const MySqlBenchOptions& options, Report
   Check(put.status());
   for (const auto& result : *put) Check(result.status());
 
-  RawConnection raw(fixture.FirstHost(Space::kMod), fixture.options());
+  RawConnection raw(fixture.FirstHost(ShardSpace::kMod), fixture.options());
   PerShard select(raw, fixture, Sql::kRowCells, dataset, 1);
   PerShard upsert(raw, fixture, Sql::kPutCells, dataset, kColumns);
   Measure(

@@ -13,7 +13,6 @@
 namespace kvstore::bench {
 namespace {
 
-using mysql::Space;
 using mysql::Sql;
 
 constexpr uint64_t kObjects = 20'000;
@@ -32,7 +31,8 @@ uint64_t Scatter(uint64_t i) { return (i * 0x9E3779B97F4A7C15) >> 20; }
 /// Objects on the shards of the first host, created in one order for both sides.
 struct Loaded {
   explicit Loaded(MySqlFixture& fixture)
-      : dataset(fixture.Create("objects", Shape::kObjects)), shards(fixture.ShardsOfFirstHost(Space::kId)) {
+      : dataset(fixture.Create("objects", Shape::kObjects)),
+        shards(fixture.ShardsOfFirstHost(ShardSpace::kId)) {
     ids.resize(kObjects);
     std::vector<std::thread> threads;
     for (size_t t = 0; t < kThreads; ++t) {
@@ -53,11 +53,11 @@ struct Loaded {
 
 void MeasureGets(MySqlFixture& fixture, const MySqlBenchOptions& options, Report& report,
                  const Loaded& loaded) {
-  const auto connections = RawConnections(fixture, Space::kId, kThreads);
+  const auto connections = RawConnections(fixture, ShardSpace::kId, kThreads);
   std::vector<std::vector<sql::PreparedStatement*>> raw(kThreads);
   for (size_t t = 0; t < kThreads; ++t) {
     for (const uint32_t shard : loaded.shards) {
-      raw[t].push_back(&connections[t]->Prepare(Sql::kGetObject, Space::kId, loaded.dataset, shard));
+      raw[t].push_back(&connections[t]->Prepare(Sql::kGetObject, ShardSpace::kId, loaded.dataset, shard));
     }
   }
   if (fixture.cached()) {
@@ -86,11 +86,11 @@ void MeasureCreates(MySqlFixture& fixture, const MySqlBenchOptions& options, Rep
                     const Loaded& loaded) {
   const std::string ours = fixture.Create("created", Shape::kObjects);
   const std::string theirs = fixture.Create("created_raw", Shape::kObjects);
-  const auto connections = RawConnections(fixture, Space::kId, kThreads);
+  const auto connections = RawConnections(fixture, ShardSpace::kId, kThreads);
   std::vector<std::vector<sql::PreparedStatement*>> raw(kThreads);
   for (size_t t = 0; t < kThreads; ++t) {
     for (const uint32_t shard : loaded.shards) {
-      raw[t].push_back(&connections[t]->Prepare(Sql::kCreateObject, Space::kId, theirs, shard));
+      raw[t].push_back(&connections[t]->Prepare(Sql::kCreateObject, ShardSpace::kId, theirs, shard));
     }
   }
   Measure(
@@ -115,7 +115,7 @@ void MeasureCreates(MySqlFixture& fixture, const MySqlBenchOptions& options, Rep
 void MeasureBatches(MySqlFixture& fixture, const MySqlBenchOptions& options, Report& report) {
   const std::string dataset = fixture.Create("batched", Shape::kObjects);
   std::vector<uint32_t> shards;
-  for (const ShardRange& range : fixture.fleet().map(Space::kId).ranges()) {
+  for (const ShardRange& range : fixture.fleet().map(ShardSpace::kId).ranges()) {
     for (uint32_t shard = range.first; shard <= range.last; ++shard) shards.push_back(shard);
   }
   std::vector<uint64_t> ids;
@@ -144,7 +144,7 @@ void MeasureBatches(MySqlFixture& fixture, const MySqlBenchOptions& options, Rep
       });
   // Compares with the same batches on the first host alone, to show what a second host adds if the clients
   // are not the limit.
-  const std::vector<uint32_t> first = fixture.ShardsOfFirstHost(Space::kId);
+  const std::vector<uint32_t> first = fixture.ShardsOfFirstHost(ShardSpace::kId);
   std::vector<uint64_t> ids_of_first;
   for (uint64_t i = 0; i < ids.size(); ++i) {
     const auto id = fixture.store().CreateObject(dataset, Document(i), {.shard = first[i % first.size()]});
@@ -171,7 +171,7 @@ double LookupNs(MySqlFixture& fixture) {
       ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
       for (uint64_t i = 0; i < kLookups; ++i) {
         const ShardRange* range =
-            fixture.fleet().map(Space::kId).Find(static_cast<uint32_t>(Scatter(i + t) & 0xFFFF));
+            fixture.fleet().map(ShardSpace::kId).Find(static_cast<uint32_t>(Scatter(i + t) & 0xFFFF));
         if (range != nullptr) ++found[t];
       }
       ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);

@@ -18,7 +18,6 @@ namespace kvstore::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using mysql::Space;
 using mysql::Sql;
 
 constexpr size_t kTogether = 128;
@@ -29,7 +28,7 @@ double Since(Clock::time_point begin) { return std::chrono::duration<double>(Clo
 double OnHosts(MigratingStore& store,
                const std::function<void(RawConnection&, const std::vector<uint32_t>&)>& work) {
   std::map<Host, std::vector<uint32_t>> shards;
-  for (const ShardRange& range : store.mysql().fleet().map(Space::kMod).ranges()) {
+  for (const ShardRange& range : store.mysql().fleet().map(ShardSpace::kMod).ranges()) {
     for (uint32_t shard = range.first; shard <= range.last; ++shard) shards[range.master].push_back(shard);
   }
   std::vector<std::unique_ptr<RawConnection>> connections;
@@ -82,7 +81,7 @@ double RawMySqlInsert(MigratingStore& store, const std::vector<RawCell>& cells) 
         for (int batch = 0; batch < 8 && at < list.size(); ++batch) {
           const size_t count = list.size() - at >= kTogether ? kTogether : 1;
           sql::PreparedStatement& statement =
-              connection.Prepare(Sql::kPutCells, Space::kMod, MigratingStore::kRawDataset, shard, count);
+              connection.Prepare(Sql::kPutCells, ShardSpace::kMod, MigratingStore::kRawDataset, shard, count);
           uint32_t bound = 0;
           for (size_t i = 0; i < count; ++i, ++at) {
             statement.setString(++bound, list[at]->row);
@@ -104,7 +103,7 @@ double RawMySqlScan(MigratingStore& store, const char* dataset) {
       std::string row;
       for (;;) {
         sql::PreparedStatement& statement =
-            connection.Prepare(Sql::kScanCells, Space::kMod, dataset, shard, 0);
+            connection.Prepare(Sql::kScanCells, ShardSpace::kMod, dataset, shard, 0);
         statement.setString(1, row);
         statement.setUInt64(2, 0);
         statement.setUInt64(3, 5000);

@@ -83,7 +83,7 @@ absl::StatusOr<std::unique_ptr<SequenceStore>> MakeMariaDbSequences(const MySqlF
                                                                     int threads) {
   const auto fixture = MySqlFixture::Open({.fleet = fleet});
   if (!fixture.ok()) return fixture.status();
-  const Host host = (*fixture)->FirstHost(mysql::Space::kMod);
+  const Host host = (*fixture)->FirstHost(ShardSpace::kMod);
   try {
     RawConnection(host, fleet).Run("CREATE DATABASE IF NOT EXISTS db_kv_bench");
     RawConnection(host, fleet)

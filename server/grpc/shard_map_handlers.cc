@@ -5,12 +5,19 @@
 
 /// The service Shards.
 namespace kvstore::server {
+namespace {
+
+ShardSpace SpaceOf(v1::ShardSpace space) {
+  return space == v1::MOD_SHARDS ? ShardSpace::kMod : ShardSpace::kId;
+}
+
+}  // namespace
 
 absl::Status HandleAny(Core& core, const Principal*, const v1::GetShardMapRequest& request,
                        v1::GetShardMapResponse& response, Unfinished&) {
   const auto maps = ShardMapsOf(core);
   if (!maps.ok()) return maps.status();
-  auto map = (*maps)->GetShardMap(request.space() == v1::MOD_SHARDS);
+  auto map = (*maps)->GetShardMap(SpaceOf(request.space()));
   if (map.ok()) response.set_map(*std::move(map));
   return map.status();
 }
@@ -19,7 +26,7 @@ absl::Status HandleAny(Core& core, const Principal*, const v1::ListShardMapsRequ
                        v1::ListShardMapsResponse& response, Unfinished&) {
   const auto maps = ShardMapsOf(core);
   if (!maps.ok()) return maps.status();
-  auto history = (*maps)->ListShardMaps(request.space() == v1::MOD_SHARDS);
+  auto history = (*maps)->ListShardMaps(SpaceOf(request.space()));
   if (!history.ok()) return history.status();
   for (ShardMaps::Kept& kept : *history) {
     v1::ListShardMapsResponse::Kept& told = *response.add_maps();

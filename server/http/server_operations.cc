@@ -185,29 +185,29 @@ JsonAnswer VerifyBackup(const ServedRequest& served) {
               {"problems", verified->problems}};
 }
 
-/// Reads whether the map of mod shards is asked for.
-bool ReadIsMod(JsonFields& fields) {
+/// Reads the space whose map is asked for.
+ShardSpace ReadSpace(JsonFields& fields) {
   const std::string space = fields.OptionalString("space").value_or("id");
   if (space != "id" && space != "mod") fields.Fail("space", "must be \"id\" or \"mod\"");
-  return space == "mod";
+  return space == "mod" ? ShardSpace::kMod : ShardSpace::kId;
 }
 
 JsonAnswer GetShardMap(const ServedRequest& served) {
-  const bool mod = ReadIsMod(served.fields);
+  const ShardSpace space = ReadSpace(served.fields);
   if (auto status = served.fields.Finish(); !status.ok()) return status;
   const auto maps = ShardMapsOf(served.core);
   if (!maps.ok()) return maps.status();
-  auto map = (*maps)->GetShardMap(mod);
+  auto map = (*maps)->GetShardMap(space);
   if (!map.ok()) return map.status();
   return Json{{"map", *std::move(map)}};
 }
 
 JsonAnswer ListShardMaps(const ServedRequest& served) {
-  const bool mod = ReadIsMod(served.fields);
+  const ShardSpace space = ReadSpace(served.fields);
   if (auto status = served.fields.Finish(); !status.ok()) return status;
   const auto maps = ShardMapsOf(served.core);
   if (!maps.ok()) return maps.status();
-  auto history = (*maps)->ListShardMaps(mod);
+  auto history = (*maps)->ListShardMaps(space);
   if (!history.ok()) return history.status();
   Json list = Json::array();
   for (ShardMaps::Kept& kept : *history) {

@@ -223,13 +223,14 @@ Manifest ExampleOfServer() {
           .sent_bytes = 33,
           .files = {{"stream/000001", "objects/file-" + Checksum('a'), 33, Checksum('a')},
                     {"zookeeper.json", "objects/file-" + Checksum('b'), 44, Checksum('b')}},
-          .server = ServerPart{.host = "MySQL001B",
-                               .master = "MySQL001A",
-                               .slave = "MySQL001B",
-                               .domain = 1,
-                               .gtid = "1-1-17,2-3-4",
-                               .shards = {{false, 0, 511}, {false, 600, 600}, {true, 0, 7}},
-                               .bytes = 1'000'000}};
+          .server = ServerPart{
+              .host = "MySQL001B",
+              .master = "MySQL001A",
+              .slave = "MySQL001B",
+              .domain = 1,
+              .gtid = "1-1-17,2-3-4",
+              .shards = {{ShardSpace::kId, 0, 511}, {ShardSpace::kId, 600, 600}, {ShardSpace::kMod, 0, 7}},
+              .bytes = 1'000'000}};
 }
 
 // Never changes, as those above.

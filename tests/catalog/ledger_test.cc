@@ -43,14 +43,15 @@ TEST(Claim, ModesGoTogetherOrNot) {
 }
 
 TEST(Claim, OnlyWhatOverlapsConflicts) {
-  const auto shards = [](bool mod, uint32_t first, uint32_t last) {
-    return Claim::Shards(mod, first, last, kExclusive);
+  const auto shards = [](ShardSpace space, uint32_t first, uint32_t last) {
+    return Claim::Shards(space, first, last, kExclusive);
   };
-  EXPECT_TRUE(shards(false, 0, 7).ConflictsWith(shards(false, 7, 9)));
-  EXPECT_FALSE(shards(false, 0, 7).ConflictsWith(shards(false, 8, 9)));
-  EXPECT_FALSE(shards(false, 0, 7).ConflictsWith(shards(true, 0, 7)));
-  EXPECT_FALSE(shards(false, 0, 7).ConflictsWith(Claim::Homes(false, 0, 7, kExclusive)));
-  EXPECT_TRUE(Claim::Homes(true, 3, 3, kShared).ConflictsWith(Claim::Homes(true, 0, 7, kExclusive)));
+  EXPECT_TRUE(shards(ShardSpace::kId, 0, 7).ConflictsWith(shards(ShardSpace::kId, 7, 9)));
+  EXPECT_FALSE(shards(ShardSpace::kId, 0, 7).ConflictsWith(shards(ShardSpace::kId, 8, 9)));
+  EXPECT_FALSE(shards(ShardSpace::kId, 0, 7).ConflictsWith(shards(ShardSpace::kMod, 0, 7)));
+  EXPECT_FALSE(shards(ShardSpace::kId, 0, 7).ConflictsWith(Claim::Homes(ShardSpace::kId, 0, 7, kExclusive)));
+  EXPECT_TRUE(Claim::Homes(ShardSpace::kMod, 3, 3, kShared)
+                  .ConflictsWith(Claim::Homes(ShardSpace::kMod, 0, 7, kExclusive)));
   EXPECT_FALSE(Claim::Dataset("a", kExclusive).ConflictsWith(Claim::Dataset("b", kExclusive)));
   EXPECT_FALSE(Claim::Dataset("a", kExclusive).ConflictsWith(Claim::Host("a", kExclusive)));
   EXPECT_TRUE(Claim::Host("", kExclusive).ConflictsWith(Claim::Host("a", kShared)));
@@ -65,8 +66,8 @@ TEST(OperationJson, Golden) {
       .yields = true,
       .go_on = "kv shards open",
       .process = "p",
-      .claims = {Claim::Dataset("events", kUpdate), Claim::Shards(false, 4, 7, kExclusive),
-                 Claim::Homes(true, 0, 7, kShared), Claim::Host("MySQL001A", kShared)}};
+      .claims = {Claim::Dataset("events", kUpdate), Claim::Shards(ShardSpace::kId, 4, 7, kExclusive),
+                 Claim::Homes(ShardSpace::kMod, 0, 7, kShared), Claim::Host("MySQL001A", kShared)}};
   constexpr char kGolden[] =
       R"({"claims":[{"dataset":"events","mode":"update"},{"mode":"exclusive","range":[4,7],"shards":"db"},)"
       R"({"homes":"mod","mode":"shared","range":[0,7]},{"host":"MySQL001A","mode":"shared"}],)"
@@ -108,10 +109,10 @@ INSTANTIATE_TEST_SUITE_P(Both, LedgerTest, ::testing::Values("memory", "zookeepe
                          [](const auto& param) { return std::string(param.param); });
 
 TEST_P(LedgerTest, WhoComesSecondIsToldWhoHasWhatSinceWhenAndHowToGoOn) {
-  ASSERT_OK_AND_ASSIGN(Held open,
-                       one().Begin(Of("open shards db 4-7", {Claim::Shards(false, 4, 7, kExclusive)})));
-  const auto refused =
-      two().Begin(Of("create dataset 'pins'", {Claim::Shards(false, 0, Claim::kLastShard, kShared)}));
+  ASSERT_OK_AND_ASSIGN(
+      Held open, one().Begin(Of("open shards db 4-7", {Claim::Shards(ShardSpace::kId, 4, 7, kExclusive)})));
+  const auto refused = two().Begin(
+      Of("create dataset 'pins'", {Claim::Shards(ShardSpace::kId, 0, Claim::kLastShard, kShared)}));
   EXPECT_THAT(refused,
               FailsWith(kRefused, "create dataset 'pins': cannot begin now: 'open shards db 4-7', of "));
   EXPECT_THAT(refused, FailsWith(kRefused, fmt::format("process {}, since 20", ::getpid())));
@@ -119,16 +120,17 @@ TEST_P(LedgerTest, WhoComesSecondIsToldWhoHasWhatSinceWhenAndHowToGoOn) {
   EXPECT_THAT(refused, FailsWith(kRefused, "kv shards release " + open.id()));
   EXPECT_TRUE(EndsByItself(refused.status()));
   // Operations that do not overlap can begin.
-  ASSERT_OK_AND_ASSIGN(Held more,
-                       two().Begin(Of("open shards db 8-9", {Claim::Shards(false, 8, 9, kExclusive)})));
+  ASSERT_OK_AND_ASSIGN(
+      Held more, two().Begin(Of("open shards db 8-9", {Claim::Shards(ShardSpace::kId, 8, 9, kExclusive)})));
   EXPECT_EQ(one().List()->size(), 2u);
   EXPECT_OK(open.Check());
   EXPECT_OK(open.End());
   EXPECT_THAT(open.Check(), FailsWith(absl::StatusCode::kAborted, ""));
   EXPECT_OK(more.End());
-  EXPECT_OK(two()
-                .Begin(Of("create dataset 'pins'", {Claim::Shards(false, 0, Claim::kLastShard, kShared)}))
-                .status());
+  EXPECT_OK(
+      two()
+          .Begin(Of("create dataset 'pins'", {Claim::Shards(ShardSpace::kId, 0, Claim::kLastShard, kShared)}))
+          .status());
   // The operation ended when its handle was destroyed.
   EXPECT_TRUE(one().List()->empty());
 }
@@ -146,12 +148,13 @@ TEST_P(LedgerTest, ALastingOneIsHeldUntilItIsEndedAndTakenOverWhenItIsBegunAgain
   EXPECT_FALSE(EndsByItself(refused.status()));
   EXPECT_OK(two().Begin(Of("purge", {Claim::Dataset("events", kShared)})).status());
   // Another process takes the operation over, with more claims.
-  ASSERT_OK_AND_ASSIGN(Held again, two().Begin(Lasting("migrate", {Claim::Dataset("events", kUpdate),
-                                                                   Claim::Shards(true, 0, 7, kShared)})));
+  ASSERT_OK_AND_ASSIGN(Held again,
+                       two().Begin(Lasting("migrate", {Claim::Dataset("events", kUpdate),
+                                                       Claim::Shards(ShardSpace::kMod, 0, 7, kShared)})));
   EXPECT_TRUE(again.taken_over());
   EXPECT_EQ(again.before(), id);
   EXPECT_NE(again.id(), id);
-  EXPECT_THAT(one().Begin(Of("open", {Claim::Shards(true, 7, 7, kExclusive)})),
+  EXPECT_THAT(one().Begin(Of("open", {Claim::Shards(ShardSpace::kMod, 7, 7, kExclusive)})),
               FailsWith(kRefused, "migrate"));
   EXPECT_OK(one().EndLasting("another"));
   EXPECT_EQ(two().List()->size(), 1u);
@@ -164,7 +167,7 @@ TEST_P(LedgerTest, OneThatMustBeNewTakesNothingOver) {
   Operation wanted = Lasting("migrate", {Claim::Dataset("events", kUpdate)});
   wanted.is_new = true;
   ASSERT_OK_AND_ASSIGN(Held first, one().Begin(wanted));
-  wanted.claims = {Claim::Dataset("events", kUpdate), Claim::Shards(true, 0, 7, kShared)};
+  wanted.claims = {Claim::Dataset("events", kUpdate), Claim::Shards(ShardSpace::kMod, 0, 7, kShared)};
   EXPECT_THAT(two().Begin(wanted), FailsWith(absl::StatusCode::kAlreadyExists, "is held already"));
   EXPECT_OK(first.Check());
   ASSERT_OK_AND_ASSIGN(const auto held, two().List());
@@ -177,7 +180,7 @@ TEST_P(LedgerTest, OneThatMustBeNewTakesNothingOver) {
 }
 
 TEST_P(LedgerTest, WhoHadALastingOneBeforeItWasTakenOverDoesNotHoldItAnyMore) {
-  const Operation move = Lasting("move", {Claim::Homes(false, 0, 3, kExclusive)});
+  const Operation move = Lasting("move", {Claim::Homes(ShardSpace::kId, 0, 3, kExclusive)});
   ASSERT_OK_AND_ASSIGN(Held first, one().Begin(move));
   const uint64_t since_ms = one().List()->front().since_ms;
   ASSERT_OK_AND_ASSIGN(const Held second, two().Begin(move));
@@ -187,7 +190,7 @@ TEST_P(LedgerTest, WhoHadALastingOneBeforeItWasTakenOverDoesNotHoldItAnyMore) {
   ASSERT_EQ(one().List()->size(), 1u);
   EXPECT_EQ(one().List()->front().id, second.id());
   EXPECT_EQ(one().List()->front().since_ms, since_ms);
-  EXPECT_THAT(one().Begin(Of("open", {Claim::Homes(false, 3, 3, kExclusive)})),
+  EXPECT_THAT(one().Begin(Of("open", {Claim::Homes(ShardSpace::kId, 3, 3, kExclusive)})),
               FailsWith(kRefused, "'move'"));
   EXPECT_OK(one().EndLasting("move"));
 }
@@ -237,9 +240,10 @@ TEST_P(LedgerTest, AProcessThatIsGoneHasNothingAnyMore) {
 }
 
 TEST_P(LedgerTest, ReleaseTakesOnlyWhatNobodyIsAtUnlessForced) {
-  ASSERT_OK_AND_ASSIGN(const Held open, one().Begin(Of("open", {Claim::Shards(false, 4, 7, kExclusive)})));
+  ASSERT_OK_AND_ASSIGN(const Held open,
+                       one().Begin(Of("open", {Claim::Shards(ShardSpace::kId, 4, 7, kExclusive)})));
   ASSERT_OK_AND_ASSIGN(const Held move,
-                       one().Begin(Lasting("move", {Claim::Homes(false, 0, 3, kExclusive)})));
+                       one().Begin(Lasting("move", {Claim::Homes(ShardSpace::kId, 0, 3, kExclusive)})));
   EXPECT_THAT(two().Release("none", false), FailsWith(absl::StatusCode::kNotFound, "kv shards operations"));
   EXPECT_THAT(two().Release(open.id(), false), FailsWith(kRefused, "may still be at work"));
   EXPECT_THAT(two().Release(move.id(), false), FailsWith(kRefused, "outlives its process: kv give it up"));

@@ -36,10 +36,10 @@ TEST_F(ZooKeeperLedgerTest, WhoLosesItsSessionLosesItsClaimsAndPublishesNothing)
   const auto publish = [&](ZooKeeperLedger& ledger, const Held& hold, const std::string& text) {
     return ledger.Change(hold, {{.kind = ZooKeeperStep::Kind::kSet, .path = root_ + "/map", .data = text}});
   };
-  const Operation open = Of("open", {Claim::Shards(false, 4, 7, kExclusive)});
+  const Operation open = Of("open", {Claim::Shards(ShardSpace::kId, 4, 7, kExclusive)});
   ASSERT_OK_AND_ASSIGN(const Held first, one.Begin(open));
   ASSERT_OK_AND_ASSIGN(const Held lasting,
-                       one.Begin(Lasting("move", {Claim::Homes(false, 0, 3, kExclusive)})));
+                       one.Begin(Lasting("move", {Claim::Homes(ShardSpace::kId, 0, 3, kExclusive)})));
   EXPECT_OK(publish(one, first, "one"));
   proxy.Cut();
   EXPECT_TRUE(Eventually([&] { return two.List()->size() == 1; }));
@@ -53,7 +53,8 @@ TEST_F(ZooKeeperLedgerTest, WhoLosesItsSessionLosesItsClaimsAndPublishesNothing)
   EXPECT_EQ(other.Get(root_ + "/map", false)->data, "two");
   EXPECT_THAT(first.Check(), FailsWith(absl::StatusCode::kAborted, ""));
   EXPECT_OK(publish(one, lasting, "moved")) << "lasting ones outlive sessions";
-  ASSERT_OK_AND_ASSIGN(const Held over, two.Begin(Lasting("move", {Claim::Homes(false, 0, 3, kExclusive)})));
+  ASSERT_OK_AND_ASSIGN(const Held over,
+                       two.Begin(Lasting("move", {Claim::Homes(ShardSpace::kId, 0, 3, kExclusive)})));
   EXPECT_THAT(publish(one, lasting, "late"), FailsWith(absl::StatusCode::kAborted, "is not held any more"));
   EXPECT_OK(publish(two, over, "moved on"));
   EXPECT_THAT(one.Begin(open), FailsWith(kRefused, "'open'"));
@@ -64,7 +65,7 @@ TEST_F(ZooKeeperLedgerTest, AnEndThatFailedIsMadeUpFor) {
   ZooKeeperLedger one({.servers = proxy.address(), .session_timeout_ms = 20'000, .call_timeout_ms = 3'000},
                       root_);
   ZooKeeperLedger two(Options(Server().address()), root_);
-  ASSERT_OK_AND_ASSIGN(Held open, one.Begin(Of("open", {Claim::Shards(false, 4, 7, kExclusive)})));
+  ASSERT_OK_AND_ASSIGN(Held open, one.Begin(Of("open", {Claim::Shards(ShardSpace::kId, 4, 7, kExclusive)})));
   proxy.Cut();
   EXPECT_THAT(open.End(), FailsWith(absl::StatusCode::kUnavailable, ""));
   proxy.Mend();
@@ -79,7 +80,7 @@ TEST_F(ZooKeeperLedgerTest, ALastingOperationWhoseEndFailedIsNotCrossed) {
   TcpProxy proxy(Server().port());
   ZooKeeperLedger one({.servers = proxy.address(), .session_timeout_ms = 20'000, .call_timeout_ms = 3'000},
                       root_);
-  Operation lasting = Of("migrate", {Claim::Shards(false, 4, 7, kExclusive)});
+  Operation lasting = Of("migrate", {Claim::Shards(ShardSpace::kId, 4, 7, kExclusive)});
   lasting.lasting = true;
   ASSERT_OK_AND_ASSIGN(Held held, one.Begin(lasting));
   const std::string id = held.Detach();
@@ -88,7 +89,7 @@ TEST_F(ZooKeeperLedgerTest, ALastingOperationWhoseEndFailedIsNotCrossed) {
   proxy.Mend();
   absl::Status crossing;
   ASSERT_TRUE(Eventually([&] {
-    crossing = one.Begin(Of("open", {Claim::Shards(false, 4, 7, kExclusive)})).status();
+    crossing = one.Begin(Of("open", {Claim::Shards(ShardSpace::kId, 4, 7, kExclusive)})).status();
     return !absl::IsUnavailable(crossing);
   }));
   EXPECT_THAT(crossing, FailsWith(kRefused, "migrate"));
@@ -97,14 +98,15 @@ TEST_F(ZooKeeperLedgerTest, ALastingOperationWhoseEndFailedIsNotCrossed) {
 TEST_F(ZooKeeperLedgerTest, OfAProcessThatWasKilledNothingIsWaitedFor) {
   ZooKeeper zookeeper(Options(Server().address()), nullptr);
   ZooKeeperLedger ledger(zookeeper, root_);
-  ASSERT_OK_AND_ASSIGN(const Held hold, ledger.Begin(Of("open", {Claim::Shards(false, 4, 7, kExclusive)})));
+  ASSERT_OK_AND_ASSIGN(const Held hold,
+                       ledger.Begin(Of("open", {Claim::Shards(ShardSpace::kId, 4, 7, kExclusive)})));
   // Stands for an operation that was begun by a process of this machine that has been killed since.
   const std::string path = root_ + "/operations/" + hold.id();
   Operation dead = ledger.List()->front();
   dead.process += "0";
   ASSERT_OK(zookeeper.Set(path, OperationToJson(dead).dump(), 0));
   ZooKeeperLedger other(Options(Server().address()), root_);
-  EXPECT_OK(other.Begin(Of("open", {Claim::Shards(false, 4, 7, kExclusive)})).status());
+  EXPECT_OK(other.Begin(Of("open", {Claim::Shards(ShardSpace::kId, 4, 7, kExclusive)})).status());
   EXPECT_THAT(hold.Check(), FailsWith(absl::StatusCode::kAborted, ""));
 }
 
@@ -123,10 +125,12 @@ TEST_F(ZooKeeperLedgerTest, UsersOfZooKeeperShareIt) {
   first.auth = "operator:secret";
   ZooKeeperLedger one(first, root_);
   ZooKeeperLedger two(Options(Server().address()), root_);
-  ASSERT_OK_AND_ASSIGN(Held open, one.Begin(Of("open", {Claim::Shards(false, 4, 7, kExclusive)})));
-  ASSERT_OK(one.Begin(Lasting("move", {Claim::Homes(false, 0, 3, kExclusive)})).status());
-  EXPECT_THAT(two.Begin(Of("create", {Claim::Shards(false, 0, 9, kShared)})), FailsWith(kRefused, "'open'"));
-  ASSERT_OK_AND_ASSIGN(Held move, two.Begin(Lasting("move", {Claim::Homes(false, 0, 3, kExclusive)})));
+  ASSERT_OK_AND_ASSIGN(Held open, one.Begin(Of("open", {Claim::Shards(ShardSpace::kId, 4, 7, kExclusive)})));
+  ASSERT_OK(one.Begin(Lasting("move", {Claim::Homes(ShardSpace::kId, 0, 3, kExclusive)})).status());
+  EXPECT_THAT(two.Begin(Of("create", {Claim::Shards(ShardSpace::kId, 0, 9, kShared)})),
+              FailsWith(kRefused, "'open'"));
+  ASSERT_OK_AND_ASSIGN(Held move,
+                       two.Begin(Lasting("move", {Claim::Homes(ShardSpace::kId, 0, 3, kExclusive)})));
   EXPECT_TRUE(move.taken_over());
   EXPECT_OK(move.End());
   EXPECT_OK(two.Release(open.id(), /*force=*/true).status());

@@ -232,7 +232,7 @@ void Faults::AnnounceLoss(const shardops::Maps& maps, const shardops::Pair& pair
   for (const auto& tenant : tenants_) {
     for (uint32_t key = 0; key < tenant->keys(); ++key) {
       const auto place = tenant->PlaceOf(key);
-      if (!place || maps.PairOf(place->mod, place->shard) != pair) continue;
+      if (!place || maps.PairOf(place->space, place->shard) != pair) continue;
       tenant->registers().MayHaveLost(key, since);
       if (auto* objects = dynamic_cast<ObjectsTenant*>(tenant.get())) objects->MayReuseId(key);
     }

@@ -222,10 +222,11 @@ class Operators::Operator {
   void Move() {
     const auto maps = fleet_.Maps();
     if (!maps) return;
-    const bool mod = random_.OneIn(2);
-    const auto first = static_cast<uint32_t>(2 * random_.Below(mod ? Fleet::kModShards / 2 : 2));
+    const ShardSpace space = random_.OneIn(2) ? ShardSpace::kMod : ShardSpace::kId;
+    const auto first =
+        static_cast<uint32_t>(2 * random_.Below(space == ShardSpace::kMod ? Fleet::kModShards / 2 : 2));
     Words range = {"--range", fmt::format("{}-{}", first, first + 1)};
-    if (mod) range.insert(range.begin(), "--mod");
+    if (space == ShardSpace::kMod) range.insert(range.begin(), "--mod");
     const Words move = Config() + Words{"shards", "move"};
     const uint64_t choice = random_.Below(4);
     if (choice == 0) {
@@ -233,7 +234,7 @@ class Operators::Operator {
     } else if (choice == 1) {
       RunCommand(move + Words{"cancel"} + range);
     } else {
-      const auto home = maps->PairOf(mod, first);
+      const auto home = maps->PairOf(space, first);
       for (const shardops::Pair& pair : maps->Pairs()) {
         if (!home || pair == *home) continue;
         RunCommand(move + range +

@@ -78,7 +78,7 @@ std::string RowsTenant::RowOf(uint32_t key) { return fmt::format("row{:02}", key
 std::string RowsTenant::ColumnOf(uint32_t key) { return fmt::format("c{}", key % kColumns); }
 
 std::optional<Place> RowsTenant::PlaceOf(uint32_t key) const {
-  return Place{true, ModShard(RowOf(key), mod_shards_)};
+  return Place{ShardSpace::kMod, ModShard(RowOf(key), mod_shards_)};
 }
 
 absl::Status RowsTenant::Put(KVStore& store, uint32_t key) {
@@ -159,7 +159,7 @@ uint64_t ObjectsTenant::IdOf(uint32_t key) const {
 std::optional<Place> ObjectsTenant::PlaceOf(uint32_t key) const {
   const uint64_t id = IdOf(key);
   if (id == 0) return std::nullopt;
-  return Place{false, ObjectId::FromValue(id)->shard()};
+  return Place{ShardSpace::kId, ObjectId::FromValue(id)->shard()};
 }
 
 void ObjectsTenant::MayReuseId(uint32_t key) {
@@ -295,7 +295,7 @@ uint64_t MappingsTenant::FromOf(uint32_t key) {
 }
 
 std::optional<Place> MappingsTenant::PlaceOf(uint32_t key) const {
-  return Place{false, key / kEntries / kPerShard};
+  return Place{ShardSpace::kId, key / kEntries / kPerShard};
 }
 
 absl::Status MappingsTenant::Add(KVStore& store, uint32_t key) {

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "base/mutex.h"
 #include "kvstore_api/kvstore.h"
+#include "kvstore_api/shard_space.h"
 #include "tests/chaos/registers.h"
 #include "tests/support/random.h"
 
@@ -19,7 +20,7 @@ namespace kvstore::testing::chaos {
 
 /// The shard of a key while its dataset is on MySQL.
 struct Place {
-  bool mod = false;
+  ShardSpace space = ShardSpace::kId;
   uint32_t shard = 0;
 };
 

@@ -34,8 +34,8 @@ std::unique_ptr<Router> OpenStoreOf(const std::filesystem::path& config) {
   return router.ok() ? *std::move(router) : nullptr;
 }
 
-uint32_t ShardOfUnit(const Unit& unit, bool mod) {
-  if (!mod) return ObjectId::ShardOf(ReadBigEndian<uint64_t>(unit.key));
+uint32_t ShardOfUnit(const Unit& unit, ShardSpace space) {
+  if (space == ShardSpace::kId) return ObjectId::ShardOf(ReadBigEndian<uint64_t>(unit.key));
   return ModShard(ParseRowUnitKey(unit.key)->row, PairFleet::kShards);
 }
 
@@ -145,9 +145,9 @@ uint64_t NextSecond() {
 std::vector<std::vector<Unit>> OfShards(std::vector<std::vector<Unit>> units,
                                         const shardops::MoveRange& shards) {
   for (size_t i = 0; i < units.size(); ++i) {
-    const bool is_mod = std::string_view(kDatasets[i]) == "events";
+    const ShardSpace space = std::string_view(kDatasets[i]) == "events" ? ShardSpace::kMod : ShardSpace::kId;
     std::erase_if(units[i], [&](const Unit& unit) {
-      return is_mod != shards.mod || !shards.Contains(ShardOfUnit(unit, shards.mod));
+      return space != shards.space || !shards.Contains(ShardOfUnit(unit, space));
     });
   }
   return units;

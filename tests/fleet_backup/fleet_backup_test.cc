@@ -50,12 +50,12 @@ class FleetBackup : public ::testing::Test {
     return made["backup"]["id"];
   }
   /// Restores shards into restored_.
-  std::string Restore(const std::string& shards, uint64_t at_ms, bool mod = false) const {
+  std::string Restore(const std::string& shards, uint64_t at_ms, ShardSpace space = ShardSpace::kId) const {
     fs::remove_all(restored_);
     std::vector<std::string> arguments = {"backup", "restore", "--shards",
                                           shards,   "--to",    restored_.string()};
     if (at_ms != 0) arguments.insert(arguments.end(), {"--at", std::to_string(at_ms)});
-    if (mod) arguments.emplace_back("--mod");
+    if (space == ShardSpace::kMod) arguments.emplace_back("--mod");
     return fleet().Ok(arguments);
   }
   void FailsToRestore(const std::vector<std::string>& more, const std::string& text) const {
@@ -85,7 +85,7 @@ TEST_F(FleetBackup, ShardsAreRestoredAsTheyWereAtASecond) {
   EXPECT_THAT(told, Not(HasSubstr("ends there")));
   {
     LookedAt look(restored_);
-    EXPECT_EQ(look.Units(), OfShards(wanted, {.mod = false, .first = 2, .last = 3}));
+    EXPECT_EQ(look.Units(), OfShards(wanted, {.space = ShardSpace::kId, .first = 2, .last = 3}));
     // Nothing else is left on the server.
     EXPECT_EQ(RunProgram({"mariadb", "--defaults-file=" + (restored_ / "my.cnf").string(), "-BN", "-e",
                           "SHOW DATABASES LIKE 'db%'"})
@@ -95,12 +95,13 @@ TEST_F(FleetBackup, ShardsAreRestoredAsTheyWereAtASecond) {
   EXPECT_FALSE(fs::exists(restored_ / "RESTORING"));
 
   // Rows, of which each shard is found by the number of all.
-  Restore("4-6", at_ms, /*mod=*/true);
-  EXPECT_EQ(LookedAt(restored_).Units(), OfShards(wanted, {.mod = true, .first = 4, .last = 6}));
+  Restore("4-6", at_ms, ShardSpace::kMod);
+  EXPECT_EQ(LookedAt(restored_).Units(),
+            OfShards(wanted, {.space = ShardSpace::kMod, .first = 4, .last = 6}));
 
   // Behind the end of the log all that was sent is there, without the dataset that was dropped.
   EXPECT_THAT(Restore("0-7", NextSecond() + 60'000), HasSubstr("the log that was sent ends there"));
-  const auto now = OfShards(fleet().Units(), {.mod = false, .first = 0, .last = 7});
+  const auto now = OfShards(fleet().Units(), {.space = ShardSpace::kId, .first = 0, .last = 7});
   EXPECT_THAT(now[1], IsEmpty());
   EXPECT_EQ(LookedAt(restored_).Units(), now);
   ASSERT_OK(fleet().store().CreateDataset({.name = "boards", .shape = Shape::kMappings}));
@@ -108,7 +109,7 @@ TEST_F(FleetBackup, ShardsAreRestoredAsTheyWereAtASecond) {
 
 TEST_F(FleetBackup, WhatWasRestoredGoesBackIntoTheStore) {
   fleet().Write("kept");
-  const auto wanted = OfShards(fleet().Units(), {.mod = true, .first = 0, .last = 7});
+  const auto wanted = OfShards(fleet().Units(), {.space = ShardSpace::kMod, .first = 0, .last = 7});
   BackUp();
   // A mistake: all rows of some shards are gone.
   for (int i = 0; i < 4; ++i) {
@@ -116,14 +117,14 @@ TEST_F(FleetBackup, WhatWasRestoredGoesBackIntoTheStore) {
       ASSERT_OK(fleet().store().DeleteRow("events", fmt::format("row{}-{}", shard, i), {}));
     }
   }
-  Restore("0-7", 0, /*mod=*/true);
+  Restore("0-7", 0, ShardSpace::kMod);
   const LookedAt look(restored_);
   const std::string config = (restored_ / "kv.json").string();
   const std::string lines = (restored_ / "events.jsonl").string();
   const Output exported = RunProgram({KV_PROGRAM, "--config", config, "export", "events", "--to", lines});
   EXPECT_EQ(exported.code, 0) << exported.err;
   fleet().Ok({"import", "events", lines});
-  EXPECT_EQ(OfShards(fleet().Units(), {.mod = true, .first = 0, .last = 7}), wanted);
+  EXPECT_EQ(OfShards(fleet().Units(), {.space = ShardSpace::kMod, .first = 0, .last = 7}), wanted);
 }
 
 TEST_F(FleetBackup, ASecondBackupSendsWhatHasChanged) {
@@ -238,7 +239,7 @@ TEST_F(FleetBackup, AGapInTheLogIsToldAndNotSkipped) {
   // Behind the backup, and before the second of what was sent last, up to which the log is known.
   EXPECT_THAT(Restore("0-1", sent_ms - 2000), Not(HasSubstr("ends there")));
   Restore("0-1", 0);
-  EXPECT_EQ(LookedAt(restored_).Units(), OfShards(wanted, {.mod = false, .first = 0, .last = 1}));
+  EXPECT_EQ(LookedAt(restored_).Units(), OfShards(wanted, {.space = ShardSpace::kId, .first = 0, .last = 1}));
 }
 
 TEST_F(FleetBackup, TwoThatSendTheLogDoNotDisturbEachOther) {
@@ -278,8 +279,9 @@ TEST_F(FleetBackup, TheLogGoesOnFromTheOtherHostAfterAPromotion) {
   fleet().Write("fourth");
   ASSERT_OK(fleet().Ship());
   const auto wanted = fleet().Units();
-  Restore("0-7", NextSecond() + 1000, /*mod=*/true);
-  EXPECT_EQ(LookedAt(restored_).Units(), OfShards(wanted, {.mod = true, .first = 0, .last = 7}));
+  Restore("0-7", NextSecond() + 1000, ShardSpace::kMod);
+  EXPECT_EQ(LookedAt(restored_).Units(),
+            OfShards(wanted, {.space = ShardSpace::kMod, .first = 0, .last = 7}));
   // And the backups from the other host.
   fleet().Ok({"backup", "create", "--host", pair.host_a().ToString()});
   EXPECT_EQ(fleet().OkJson({"backup", "show", "--host", pair.host_a().ToString()})["backup"]["master"],

@@ -95,7 +95,7 @@ TEST_F(FleetBackupKilled, DuringARestore) {
     fs::remove_all(folder);
   }
   fleet_.Ok(restore);
-  EXPECT_EQ(LookedAt(folder).Units(), OfShards(wanted, {.mod = false, .first = 0, .last = 3}));
+  EXPECT_EQ(LookedAt(folder).Units(), OfShards(wanted, {.space = ShardSpace::kId, .first = 0, .last = 3}));
 }
 
 }  // namespace

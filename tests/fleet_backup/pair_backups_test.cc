@@ -66,9 +66,9 @@ class PairBackups : public ::testing::Test {
 };
 
 TEST_F(PairBackups, TheNewestOfEachPairIsFound) {
-  Put(1, 5, "A", "B", {{false, 0, 7}});
-  const std::string second = Put(1, 3, "B", "A", {{false, 0, 7}});
-  const std::string other = Put(7, 4, "C", "D", {{false, 8, 15}});
+  Put(1, 5, "A", "B", {{ShardSpace::kId, 0, 7}});
+  const std::string second = Put(1, 3, "B", "A", {{ShardSpace::kId, 0, 7}});
+  const std::string other = Put(7, 4, "C", "D", {{ShardSpace::kId, 8, 15}});
   const NewestBackups newest = Newest();
   ASSERT_EQ(newest.backups.size(), 2u);
   EXPECT_EQ(newest.backups[0].manifest.id, second);
@@ -81,29 +81,30 @@ TEST_F(PairBackups, TheNewestOfEachPairIsFound) {
 }
 
 TEST_F(PairBackups, OneOfATimeWasFinishedBefore) {
-  const std::string first = Put(1, 5, "A", "B", {{false, 0, 7}});
-  Put(1, 3, "B", "A", {{false, 0, 7}});
+  const std::string first = Put(1, 5, "A", "B", {{ShardSpace::kId, 0, 7}});
+  Put(1, 3, "B", "A", {{ShardSpace::kId, 0, 7}});
   EXPECT_EQ(FindOfHost(Newest(WallClockMs() - 4 * backup::kHourMs), "A")->manifest.id, first);
   EXPECT_TRUE(Newest(WallClockMs() - 6 * backup::kHourMs).backups.empty());
 }
 
 TEST_F(PairBackups, ShardsAreFoundWhereTheyWereLast) {
-  Put(1, 5, "A", "B", {{false, 0, 7}, {true, 0, 3}});
-  const std::string moved = Put(2, 3, "C", "D", {{false, 4, 5}, {false, 6, 9}});
-  const auto find = [&](bool mod, uint32_t first, uint32_t last) {
-    return FindOfShards(Newest(), {.mod = mod, .first = first, .last = last});
+  Put(1, 5, "A", "B", {{ShardSpace::kId, 0, 7}, {ShardSpace::kMod, 0, 3}});
+  const std::string moved = Put(2, 3, "C", "D", {{ShardSpace::kId, 4, 5}, {ShardSpace::kId, 6, 9}});
+  const auto find = [&](ShardSpace space, uint32_t first, uint32_t last) {
+    return FindOfShards(Newest(), {.space = space, .first = first, .last = last});
   };
-  EXPECT_EQ(find(false, 0, 3)->domain, 1u);
-  EXPECT_EQ(find(false, 4, 9)->manifest.id, moved);
-  EXPECT_EQ(find(true, 0, 3)->domain, 1u);
-  EXPECT_THAT(find(true, 0, 4), FailsWith(StatusCode::kNotFound, "4 of them were on A and B"));
-  EXPECT_THAT(find(false, 3, 9), FailsWith(StatusCode::kNotFound, "restore those of one pair at a time"));
-  EXPECT_THAT(find(false, 100, 100), FailsWith(StatusCode::kNotFound, "db 100"));
+  EXPECT_EQ(find(ShardSpace::kId, 0, 3)->domain, 1u);
+  EXPECT_EQ(find(ShardSpace::kId, 4, 9)->manifest.id, moved);
+  EXPECT_EQ(find(ShardSpace::kMod, 0, 3)->domain, 1u);
+  EXPECT_THAT(find(ShardSpace::kMod, 0, 4), FailsWith(StatusCode::kNotFound, "4 of them were on A and B"));
+  EXPECT_THAT(find(ShardSpace::kId, 3, 9),
+              FailsWith(StatusCode::kNotFound, "restore those of one pair at a time"));
+  EXPECT_THAT(find(ShardSpace::kId, 100, 100), FailsWith(StatusCode::kNotFound, "db 100"));
 }
 
 TEST_F(PairBackups, ADamagedOneHidesNoOther) {
-  const std::string first = Put(1, 5, "A", "B", {{false, 0, 7}});
-  const std::string second = Put(1, 3, "A", "B", {{false, 0, 7}});
+  const std::string first = Put(1, 5, "A", "B", {{ShardSpace::kId, 0, 7}});
+  const std::string second = Put(1, 3, "A", "B", {{ShardSpace::kId, 0, 7}});
   Damage(1, second);
   const NewestBackups newest = Newest();
   ASSERT_EQ(newest.backups.size(), 1u);
@@ -113,10 +114,10 @@ TEST_F(PairBackups, ADamagedOneHidesNoOther) {
 }
 
 TEST_F(PairBackups, APairWhoseBackupsAreAllDamagedIsNamed) {
-  Damage(1, Put(1, 5, "A", "B", {{false, 0, 7}}));
-  const std::string newer = Put(1, 3, "A", "B", {{false, 0, 7}});
+  Damage(1, Put(1, 5, "A", "B", {{ShardSpace::kId, 0, 7}}));
+  const std::string newer = Put(1, 3, "A", "B", {{ShardSpace::kId, 0, 7}});
   Damage(1, newer);
-  Put(7, 4, "C", "D", {{false, 8, 15}});
+  Put(7, 4, "C", "D", {{ShardSpace::kId, 8, 15}});
   const NewestBackups newest = Newest();
   ASSERT_EQ(newest.backups.size(), 1u);
   EXPECT_EQ(newest.backups[0].domain, 7u);
@@ -125,7 +126,7 @@ TEST_F(PairBackups, APairWhoseBackupsAreAllDamagedIsNamed) {
   const std::string says = "no backup of the pair of GTID domain 1 can be read";
   EXPECT_THAT(newest.unreadable[0].ToString(), HasSubstr(says));
   EXPECT_THAT(FindOfHost(Newest(), "A"), FailsWith(StatusCode::kNotFound, says));
-  EXPECT_THAT(FindOfShards(Newest(), {.mod = false, .first = 0, .last = 7}),
+  EXPECT_THAT(FindOfShards(Newest(), {.space = ShardSpace::kId, .first = 0, .last = 7}),
               FailsWith(StatusCode::kNotFound, says));
 }
 

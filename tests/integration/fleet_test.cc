@@ -239,7 +239,7 @@ TEST_F(FleetStoreTest, BadRequestsChangeNothing) {
   EXPECT_EQ(*store_->CountMapping("likes", id), 0u);
   EXPECT_EQ(store_->GetObject("pins", id, {})->data, R"({"a":1})");
   for (uint32_t shard = 0; shard < TestFleet::kShards; ++shard) {
-    const std::string table = mysql::DatabaseName(mysql::Space::kId, shard) + ".pins";
+    const std::string table = mysql::DatabaseName(ShardSpace::kId, shard) + ".pins";
     EXPECT_EQ(SharedFleet().OfShard(shard).Run("SELECT COUNT(*) FROM " + table), shard == 3 ? "1\n" : "0\n");
   }
 }

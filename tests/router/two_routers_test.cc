@@ -184,7 +184,7 @@ TEST_F(TwoRoutersTest, WhatOneIsAtTheOtherDoesNotCross) {
   // Shards cannot be opened during a migration or a create.
   ZooKeeperLedger fleet({.servers = Server().address()}, root_);
   const Operation open = {.what = "open shards",
-                          .claims = {Claim::Shards(/*mod=*/true, 8, 9, ClaimMode::kExclusive)}};
+                          .claims = {Claim::Shards(ShardSpace::kMod, 8, 9, ClaimMode::kExclusive)}};
   EXPECT_THAT(fleet.Begin(open), FailsWith(StatusCode::kFailedPrecondition, "migrate dataset"));
   ASSERT_OK(two_->keeper().ledger().EndLasting(two_->keeper().MigrationOf(here, there).what));
   hooks_two_.create = [&] { return fleet.Begin(open).status(); };

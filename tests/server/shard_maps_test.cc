@@ -27,13 +27,13 @@ using ::testing::HasSubstr;
 /// A map of ID shards, no map of mod shards, and a history.
 class TwoMaps : public ShardMaps {
  public:
-  absl::StatusOr<std::string> GetShardMap(bool mod) override {
-    if (mod) return absl::NotFoundError("no map");
+  absl::StatusOr<std::string> GetShardMap(ShardSpace space) override {
+    if (space == ShardSpace::kMod) return absl::NotFoundError("no map");
     return "[{\"range\": \xff";  // what is stored is told, also if it is damaged
   }
-  absl::StatusOr<std::vector<Kept>> ListShardMaps(bool mod) override {
+  absl::StatusOr<std::vector<Kept>> ListShardMaps(ShardSpace space) override {
     std::vector<Kept> maps = {{"0002", 7, "ann", "[]"}, {"0001", 5, "bob", std::nullopt}};
-    if (mod) maps.clear();
+    if (space == ShardSpace::kMod) maps.clear();
     return maps;
   }
 };
@@ -64,17 +64,17 @@ class ShardMapsTest : public ::testing::Test {
 TEST_F(ShardMapsTest, AnOperatorReadsThemAsTheyAreStored) {
   const Served served(options_, {.shard_maps = &maps_});
   const auto ops = ClientOf(served, "ops");
-  ASSERT_OK_AND_ASSIGN(const std::string map, ops->GetShardMap(/*mod=*/false));
-  EXPECT_EQ(map, *maps_.GetShardMap(false));
-  EXPECT_THAT(ops->GetShardMap(/*mod=*/true), FailsWith(absl::StatusCode::kNotFound, "no map"));
-  ASSERT_OK_AND_ASSIGN(const auto kept, ops->ListShardMaps(/*mod=*/false));
+  ASSERT_OK_AND_ASSIGN(const std::string map, ops->GetShardMap(ShardSpace::kId));
+  EXPECT_EQ(map, *maps_.GetShardMap(ShardSpace::kId));
+  EXPECT_THAT(ops->GetShardMap(ShardSpace::kMod), FailsWith(absl::StatusCode::kNotFound, "no map"));
+  ASSERT_OK_AND_ASSIGN(const auto kept, ops->ListShardMaps(ShardSpace::kId));
   ASSERT_EQ(kept.size(), 2u);
   EXPECT_EQ(kept[0].name, "0002");
   EXPECT_EQ(kept[0].at_ms, 7u);
   EXPECT_EQ(kept[0].who, "ann");
   EXPECT_EQ(kept[0].map, "[]");
   EXPECT_EQ(kept[1].map, std::nullopt);
-  ASSERT_OK_AND_ASSIGN(const auto none, ops->ListShardMaps(/*mod=*/true));
+  ASSERT_OK_AND_ASSIGN(const auto none, ops->ListShardMaps(ShardSpace::kMod));
   EXPECT_TRUE(none.empty());
 }
 
@@ -83,14 +83,14 @@ TEST_F(ShardMapsTest, NobodyElseReadsThem) {
   for (const char* const name : {"owner", "stranger"}) {
     const auto code = name == std::string("owner") ? absl::StatusCode::kPermissionDenied
                                                    : absl::StatusCode::kUnauthenticated;
-    EXPECT_EQ(ClientOf(served, name)->GetShardMap(false).status().code(), code) << name;
-    EXPECT_EQ(ClientOf(served, name)->ListShardMaps(false).status().code(), code) << name;
+    EXPECT_EQ(ClientOf(served, name)->GetShardMap(ShardSpace::kId).status().code(), code) << name;
+    EXPECT_EQ(ClientOf(served, name)->ListShardMaps(ShardSpace::kId).status().code(), code) << name;
   }
 }
 
 TEST_F(ShardMapsTest, AServerWithoutMapsSaysSo) {
   const Served served(options_);
-  EXPECT_THAT(ClientOf(served, "ops")->GetShardMap(false),
+  EXPECT_THAT(ClientOf(served, "ops")->GetShardMap(ShardSpace::kId),
               FailsWith(absl::StatusCode::kUnimplemented, "this server has no shard maps"));
 }
 
@@ -101,8 +101,8 @@ TEST_F(ShardMapsTest, EachCallIsLoggedWithWhoAndFromWhereAndItsResult) {
       std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(log)));
   {
     const Served served(options_, {.shard_maps = &maps_});
-    ASSERT_OK(ClientOf(served, "ops")->GetShardMap(false));
-    EXPECT_FALSE(ClientOf(served, "owner")->ListShardMaps(false).ok());
+    ASSERT_OK(ClientOf(served, "ops")->GetShardMap(ShardSpace::kId));
+    EXPECT_FALSE(ClientOf(served, "owner")->ListShardMaps(ShardSpace::kId).ok());
   }
   spdlog::set_default_logger(before);
   const std::string text = log.str();

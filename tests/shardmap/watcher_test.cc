@@ -46,8 +46,8 @@ class FileWatcher : public ::testing::Test {
     std::ofstream(dir_ / "new") << text;
     std::filesystem::rename(dir_ / "new", dir_ / "map");
   }
-  absl::StatusOr<std::unique_ptr<ShardMapWatcher>> Start(bool mod = false) {
-    return ShardMapWatcher::Start(OpenFileSource(dir_ / "map"), {.cache = dir_ / "cache", .mod = mod});
+  absl::StatusOr<std::unique_ptr<ShardMapWatcher>> Start(ShardSpace space = ShardSpace::kId) {
+    return ShardMapWatcher::Start(OpenFileSource(dir_ / "map"), {.cache = dir_ / "cache", .space = space});
   }
   const TempDir dir_;
 };
@@ -103,7 +103,7 @@ TEST_F(FileWatcher, WithoutAMapThereIsNoStart) {
 TEST_F(FileWatcher, TheNumberOfModShardsNeverChangesAlsoAcrossARestart) {
   Write(MapOn("A", 15));
   {
-    ASSERT_OK_AND_ASSIGN(const auto watcher, Start(/*mod=*/true));
+    ASSERT_OK_AND_ASSIGN(const auto watcher, Start(ShardSpace::kMod));
     Write(MapOn("B", 31));
     // A refusal is counted before its reason can be seen.
     EXPECT_TRUE(Eventually([&] { return !watcher->stats().problem.ok(); }));
@@ -112,7 +112,7 @@ TEST_F(FileWatcher, TheNumberOfModShardsNeverChangesAlsoAcrossARestart) {
                 FailsWith(absl::StatusCode::kFailedPrecondition, "32 shards where there are 16"));
     EXPECT_EQ(MasterOf(*watcher), "A");
   }
-  ASSERT_OK_AND_ASSIGN(const auto watcher, Start(/*mod=*/true));
+  ASSERT_OK_AND_ASSIGN(const auto watcher, Start(ShardSpace::kMod));
   EXPECT_EQ(MasterOf(*watcher), "A");
   EXPECT_EQ(watcher->stats().refused, 1u);
 }
@@ -209,7 +209,8 @@ TEST(ZooKeeperSource, ThoseOfOneProcessShareASession) {
   auto sources = OpenZooKeeperSources(options, {kNode, mod_node, weights_node});
   const WeightsWatcher weights(std::move(sources[2]), {});
   ASSERT_OK_AND_ASSIGN(auto id, ShardMapWatcher::Start(std::move(sources[0]), {}));
-  ASSERT_OK_AND_ASSIGN(const auto mod, ShardMapWatcher::Start(std::move(sources[1]), {.mod = true}));
+  ASSERT_OK_AND_ASSIGN(const auto mod,
+                       ShardMapWatcher::Start(std::move(sources[1]), {.space = ShardSpace::kMod}));
   EXPECT_TRUE(Eventually([&] { return server.Sessions() == 1; }));
   ZooKeeper editor(options, nullptr);
   ASSERT_OK(editor.Set(kNode, MapOn("B"), -1));

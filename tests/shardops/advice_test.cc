@@ -175,7 +175,7 @@ TEST_F(AdviceTest, AboutAnUndoOfWhatMovesAndPromotionsHaveChanged) {
                                   pair_.host_b().ToString()));
   const auto maps = shardops::Maps::Load(pair_.fleet().zookeeper, pair_.fleet().root);
   ASSERT_OK(maps);
-  EXPECT_EQ(maps->PairOf(/*mod=*/true, 0), pair_.hosts());
+  EXPECT_EQ(maps->PairOf(ShardSpace::kMod, 0), pair_.hosts());
   Run({"shards", "promote", pair_.host_b().ToString()});
   UndoAndFollowAdvice({"shards", "undo", "--yes"}, "shards promote " + pair_.host_a().ToString());
   EXPECT_EQ(pair_.Master(), pair_.host_a());

@@ -220,29 +220,29 @@ TEST_F(RecordedStateTest, AMapIsComparedWithTheHosts) {
   ASSERT_OK(store_->CreateDataset({.name = "pins", .shape = Shape::kObjects}));
   const auto maps = shardops::Maps::Load(pair_.fleet().zookeeper, pair_.fleet().root);
   ASSERT_OK(maps);
-  const auto why_not = [&](bool mod, const ShardMap& next) {
-    return shardops::FindMapProblems(pair_.fleet(), *maps, mod, next, shardops::AskHosts::kChanges);
+  const auto why_not = [&](ShardSpace space, const ShardMap& next) {
+    return shardops::FindMapProblems(pair_.fleet(), *maps, space, next, shardops::AskHosts::kChanges);
   };
-  EXPECT_THAT(why_not(false, MapOf(pair_.host_a(), pair_.host_b())), IsEmpty());
+  EXPECT_THAT(why_not(ShardSpace::kId, MapOf(pair_.host_a(), pair_.host_b())), IsEmpty());
   MariaDbServer other({"--log-bin=binlog", "--gtid-strict-mode=ON", "--server-id=9", "--gtid-domain-id=9"});
   const Host typo{"127.0.0.1", other.port()};
-  const auto wrong = why_not(false, MapOf(typo, pair_.host_b()));
+  const auto wrong = why_not(ShardSpace::kId, MapOf(typo, pair_.host_b()));
   EXPECT_THAT(wrong, Contains(HasSubstr("has no db00000")));
   EXPECT_THAT(wrong, Contains(HasSubstr("takes writes")));
   EXPECT_THAT(wrong, Contains(HasSubstr("2 pairs"))) << "the map of mod shards has the old one";
-  const auto swapped = why_not(false, MapOf(pair_.host_b(), pair_.host_a()));
+  const auto swapped = why_not(ShardSpace::kId, MapOf(pair_.host_b(), pair_.host_a()));
   EXPECT_THAT(swapped, Contains(HasSubstr("is read-only")));
   EXPECT_THAT(swapped, Contains(HasSubstr("kv shards promote " + pair_.host_b().ToString())));
   // In the place of a map that cannot be read, a map is compared as a whole.
   const auto for_damaged = [&](const ShardMap& next) {
-    return shardops::FindMapProblems(pair_.fleet(), *maps, /*mod=*/false, next, shardops::AskHosts::kAll);
+    return shardops::FindMapProblems(pair_.fleet(), *maps, ShardSpace::kId, next, shardops::AskHosts::kAll);
   };
   EXPECT_THAT(for_damaged(MapOf(pair_.host_a(), pair_.host_b())), IsEmpty());
   EXPECT_THAT(for_damaged(MapOf(pair_.host_a(), pair_.host_b(), 8)), Contains(HasSubstr("has no db00008")));
   // A map that opens a shard which another host has already.
   other.Run("CREATE DATABASE db00008");
   ASSERT_OK(shardops::WriteNote(pair_.fleet(), typo, nlohmann::json::object()));
-  EXPECT_THAT(why_not(false, MapOf(pair_.host_a(), pair_.host_b(), 8)),
+  EXPECT_THAT(why_not(ShardSpace::kId, MapOf(pair_.host_a(), pair_.host_b(), 8)),
               Contains(HasSubstr("has db00008 already")));
 }
 
@@ -253,7 +253,7 @@ TEST_F(RecordedStateTest, ShardsInWhichNothingIsStoredMayChangeHands) {
     const auto maps = shardops::Maps::Load(pair_.fleet().zookeeper, pair_.fleet().root);
     EXPECT_OK(maps);
     const auto problems =
-        shardops::FindMapProblems(pair_.fleet(), *maps, /*mod=*/false, next, shardops::AskHosts::kChanges);
+        shardops::FindMapProblems(pair_.fleet(), *maps, ShardSpace::kId, next, shardops::AskHosts::kChanges);
     // The map of mod shards has another pair, which is another matter.
     EXPECT_THAT(problems, Contains(HasSubstr("2 pairs")));
     const bool lacks = ::testing::Value(problems, Contains(HasSubstr("has no db00000")));
@@ -276,17 +276,17 @@ TEST_F(RecordedStateTest, AMapIsNotPutInForceBesideAnotherOneThanItWasComparedWi
   shardops::FleetOperator& fleet = pair_.fleet();
   const auto maps = shardops::Maps::Load(fleet.zookeeper, fleet.root);
   ASSERT_OK(maps);
-  const shardops::StoredMap& ids = *maps->Find(/*mod=*/false);
-  const shardops::StoredMap& mods = *maps->Find(/*mod=*/true);
+  const shardops::StoredMap& ids = *maps->Find(ShardSpace::kId);
+  const shardops::StoredMap& mods = *maps->Find(ShardSpace::kMod);
   ASSERT_OK_AND_ASSIGN(const Held edit, fleet.ledger->Begin({.what = "edit"}));
   // While an operator is asked about the map of ID shards, another one edits the other map.
   ASSERT_OK(fleet.zookeeper.Set(mods.path, mods.map.ToJson(), mods.version));
-  EXPECT_THAT(maps->SetText(*fleet.ledger, edit, /*mod=*/false, ids.map.ToJson(), ids.version),
+  EXPECT_THAT(maps->SetText(*fleet.ledger, edit, ShardSpace::kId, ids.map.ToJson(), ids.version),
               FailsWith(absl::StatusCode::kFailedPrecondition, ""));
   const auto now = shardops::Maps::Load(fleet.zookeeper, fleet.root);
   ASSERT_OK(now);
-  EXPECT_EQ(now->Find(/*mod=*/false)->version, ids.version) << "nothing was written";
-  EXPECT_OK(now->SetText(*fleet.ledger, edit, /*mod=*/false, ids.map.ToJson(), ids.version));
+  EXPECT_EQ(now->Find(ShardSpace::kId)->version, ids.version) << "nothing was written";
+  EXPECT_OK(now->SetText(*fleet.ledger, edit, ShardSpace::kId, ids.map.ToJson(), ids.version));
 }
 
 TEST_F(RecordedStateTest, WhereTheMapsDisagreeNothingElseIsProposed) {
@@ -303,7 +303,7 @@ TEST_F(RecordedStateTest, WhereTheMapsDisagreeNothingElseIsProposed) {
   EXPECT_THAT(Promote(pair_.fleet(), pair_.host_b(), {}),
               FailsWith(absl::StatusCode::kFailedPrecondition, "kv shards undo"));
   // The map from before is in the history.
-  const auto history = shardops::ReadHistory(zookeeper, pair_.fleet().root, /*mod=*/false);
+  const auto history = shardops::ReadHistory(zookeeper, pair_.fleet().root, ShardSpace::kId);
   ASSERT_OK(history);
   ASSERT_EQ(history->size(), 1u);
   EXPECT_EQ(history->front().map, *ShardMap::Parse(node->data));
@@ -311,7 +311,7 @@ TEST_F(RecordedStateTest, WhereTheMapsDisagreeNothingElseIsProposed) {
   const std::string folder = pair_.fleet().root + "/history/id/";
   for (const char* const damaged : {"", "[]", R"({"map": 7, "at_ms": "x", "who": {}})", R"({"map": "{}"})"}) {
     ASSERT_OK(zookeeper.Create(folder + "9", damaged));
-    const auto both = shardops::ReadHistory(zookeeper, pair_.fleet().root, /*mod=*/false);
+    const auto both = shardops::ReadHistory(zookeeper, pair_.fleet().root, ShardSpace::kId);
     ASSERT_OK(both);
     ASSERT_EQ(both->size(), 2u);
     EXPECT_EQ(both->front().name, "9");

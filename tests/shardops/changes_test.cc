@@ -186,8 +186,8 @@ TEST_F(FollowedFleetTest, NothingIsCompleteBetweenTheSwitchOfAMoveAndItsMap) {
 }
 
 TEST_F(FollowedFleetTest, ATokenGoesOnWhenAllShardsHaveMoved) {
-  constexpr shardops::MoveRange kAllRows{.mod = true, .first = 0, .last = 7};
-  constexpr shardops::MoveRange kAllIds{.mod = false, .first = 0, .last = 7};
+  constexpr shardops::MoveRange kAllRows{.space = ShardSpace::kMod, .first = 0, .last = 7};
+  constexpr shardops::MoveRange kAllIds{.space = ShardSpace::kId, .first = 0, .last = 7};
   AwaitWrites(100);
   Follow();
   AwaitWrites(100);

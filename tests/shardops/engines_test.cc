@@ -60,7 +60,7 @@ class EnginesTest : public ::testing::Test {
 TEST_F(EnginesTest, ShardsDoNotMoveToServersOfTheOtherEngine) {
   const MariaDbServer master(ServerPair::Arguments(8, 9, {}), /*mysql=*/false);
   const MariaDbServer slave(ServerPair::Arguments(9, 9, {}), /*mysql=*/false);
-  const shardops::MoveRange range{.mod = true, .first = 0, .last = 3};
+  const shardops::MoveRange range{.space = ShardSpace::kMod, .first = 0, .last = 3};
   const shardops::Pair there{{"127.0.0.1", master.port()}, {"127.0.0.1", slave.port()}};
   EXPECT_THAT(shardops::MoveShards(pair_.fleet(), range, there, {}),
               FailsWith(kRefused, "shards move between pairs of the same engine only"));

@@ -24,12 +24,12 @@ constexpr char kRoot[] = "/kvstore";
 class MapsTest : public ::testing::Test {
  protected:
   /// Stores a map, and begins its history.
-  void Store(bool mod, const ShardMap& map) {
-    EXPECT_OK(shardops::CreateMap(zookeeper_, kRoot, mod, map.ToStored(), "a test"));
+  void Store(ShardSpace space, const ShardMap& map) {
+    EXPECT_OK(shardops::CreateMap(zookeeper_, kRoot, space, map.ToStored(), "a test"));
   }
   Maps Load() { return *Maps::Load(zookeeper_, kRoot); }
   Held Begin() { return *ledger_.Begin(Operation{.what = "a test"}); }
-  size_t Kept(bool mod) { return shardops::ReadHistory(zookeeper_, kRoot, mod)->size(); }
+  size_t Kept(ShardSpace space) { return shardops::ReadHistory(zookeeper_, kRoot, space)->size(); }
 
   const ZooKeeperServer server_;
   ZooKeeper zookeeper_{{.servers = server_.address()}, nullptr};
@@ -41,10 +41,10 @@ TEST_F(MapsTest, ShardsThatMoveThereAndBackLeaveTheMapAsItWas) {
   const Pair other{{.name = "c"}, {.name = "d"}};
   const ShardMap before =
       *ShardMap::Create({{0, 99, one.master, one.slave}, {100, 199, other.master, other.slave}});
-  Store(/*mod=*/false, before);
+  Store(ShardSpace::kId, before);
   const auto assign = [&](uint32_t first, uint32_t last, const Pair& to) {
     const Held held = Begin();
-    EXPECT_OK(Load().Assign(ledger_, held, /*mod=*/false, first, last, to));
+    EXPECT_OK(Load().Assign(ledger_, held, ShardSpace::kId, first, last, to));
   };
   assign(40, 59, other);
   EXPECT_EQ(Load().all()[0].map.ranges().size(), 4u);
@@ -59,21 +59,21 @@ TEST_F(MapsTest, ShardsThatMoveThereAndBackLeaveTheMapAsItWas) {
 
 TEST_F(MapsTest, AMapOfFullSizeIsChangedAndKeptInTheHistory) {
   const ShardMap full = FullSizeMap();
-  Store(/*mod=*/false, full);
+  Store(ShardSpace::kId, full);
   const Pair to{{.name = "new-master"}, {.name = "new-slave"}};
   {
     const Held held = Begin();
-    EXPECT_OK(Load().Assign(ledger_, held, /*mod=*/false, 1'000, 1'999, to));
+    EXPECT_OK(Load().Assign(ledger_, held, ShardSpace::kId, 1'000, 1'999, to));
   }
-  EXPECT_EQ(Load().PairOf(/*mod=*/false, 1'500), to);
+  EXPECT_EQ(Load().PairOf(ShardSpace::kId, 1'500), to);
   EXPECT_EQ(Load().all()[0].map.ranges().size(), 65'536u - 999u);
-  EXPECT_EQ(Kept(/*mod=*/false), 2u);
+  EXPECT_EQ(Kept(ShardSpace::kId), 2u);
 }
 
 // Both maps twice would be beyond what ZooKeeper takes in a transaction.
 TEST_F(MapsTest, TwoMapsOfFullSizeAreChangedAtOnceAndTheLatterIsNotKept) {
   const ShardMap full = FullSizeMap();
-  for (const bool mod : {false, true}) Store(mod, full);
+  for (const ShardSpace space : {ShardSpace::kId, ShardSpace::kMod}) Store(space, full);
   const ShardRange& range = full.ranges()[7];
   const Pair after{{.name = "new-master"}, range.master};
   {
@@ -81,12 +81,12 @@ TEST_F(MapsTest, TwoMapsOfFullSizeAreChangedAtOnceAndTheLatterIsNotKept) {
     EXPECT_OK(Load().Replace(ledger_, held, {range.master, range.slave}, after));
   }
   const Maps maps = Load();
-  EXPECT_EQ(maps.PairOf(/*mod=*/false, 7), after);
-  EXPECT_EQ(maps.PairOf(/*mod=*/true, 7), after);
-  EXPECT_EQ(Kept(/*mod=*/false) + Kept(/*mod=*/true), 3u);
+  EXPECT_EQ(maps.PairOf(ShardSpace::kId, 7), after);
+  EXPECT_EQ(maps.PairOf(ShardSpace::kMod, 7), after);
+  EXPECT_EQ(Kept(ShardSpace::kId) + Kept(ShardSpace::kMod), 3u);
   // The next change of a single map saves what nobody has saved.
   ASSERT_OK(shardops::PrepareHistory(zookeeper_, kRoot));
-  EXPECT_EQ(Kept(/*mod=*/false) + Kept(/*mod=*/true), 4u);
+  EXPECT_EQ(Kept(ShardSpace::kId) + Kept(ShardSpace::kMod), 4u);
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ using shardops::MoveRange;
 using shardops::Pair;
 using shardops::Promote;
 
-constexpr MoveRange kRows{.mod = true, .first = 0, .last = 3};
+constexpr MoveRange kRows{.space = ShardSpace::kMod, .first = 0, .last = 3};
 
 class CrossedMoveTest : public ::testing::Test {
  protected:
@@ -42,7 +42,8 @@ class CrossedMoveTest : public ::testing::Test {
     return MoveShards(first_.fleet(), kRows, to, {.hold_writes = true}).status();
   }
   Pair Home() {
-    return *shardops::Maps::Load(first_.fleet().zookeeper, first_.fleet().root)->PairOf(true, kRows.first);
+    return *shardops::Maps::Load(first_.fleet().zookeeper, first_.fleet().root)
+                ->PairOf(ShardSpace::kMod, kRows.first);
   }
   absl::Status Put(const std::string& row) {
     const CellWrite cell{"c", "v", std::nullopt};
@@ -125,7 +126,8 @@ TEST_F(CrossedMoveTest, AMasterThatWasPromotedMeanwhileKeepsItsShards) {
 
 TEST_F(CrossedMoveTest, ANewHomeWhoseMasterWasReplacedMeanwhileGetsNothing) {
   // With this the maps name the new pair.
-  ASSERT_OK(MoveShards(first_.fleet(), {.mod = false, .first = 0, .last = 3}, second_.hosts(), {}).status());
+  ASSERT_OK(MoveShards(first_.fleet(), {.space = ShardSpace::kId, .first = 0, .last = 3}, second_.hosts(), {})
+                .status());
   SetFailPointHook([&](std::string_view name) {
     if (name != "move.applied") return;
     second_.a().Kill();
@@ -145,7 +147,8 @@ TEST_F(CrossedMoveTest, ANewHomeWhoseMasterWasReplacedMeanwhileGetsNothing) {
 
 TEST_F(CrossedMoveTest, ACopyIsNotWaitedForAnyMoreWhenItsHostsHaveOtherRoles) {
   // So that the maps name the new pair.
-  ASSERT_OK(MoveShards(first_.fleet(), {.mod = false, .first = 0, .last = 3}, second_.hosts(), {}).status());
+  ASSERT_OK(MoveShards(first_.fleet(), {.space = ShardSpace::kId, .first = 0, .last = 3}, second_.hosts(), {})
+                .status());
   SetFailPointHook([&](std::string_view name) {
     if (name != "move.following") return;
     // The copy goes on at a host that has become a slave, and whose master has nothing of it.

@@ -19,10 +19,10 @@ using shardops::MoveRange;
 using shardops::MoveShards;
 using shardops::Pair;
 
-constexpr MoveRange kRows{.mod = true, .first = 0, .last = 3};
+constexpr MoveRange kRows{.space = ShardSpace::kMod, .first = 0, .last = 3};
 
 Pair HomeOf(PairFleet& fleet) {
-  return *shardops::Maps::Load(fleet.fleet().zookeeper, fleet.fleet().root)->PairOf(true, 0);
+  return *shardops::Maps::Load(fleet.fleet().zookeeper, fleet.fleet().root)->PairOf(ShardSpace::kMod, 0);
 }
 
 /// The source's clients write faster than the target applies, because they share flushes of the disk.

@@ -19,8 +19,8 @@
 
 namespace kvstore::testing {
 
-inline constexpr shardops::MoveRange kRows{.mod = true, .first = 0, .last = 3};
-inline constexpr shardops::MoveRange kIds{.mod = false, .first = 4, .last = 7};
+inline constexpr shardops::MoveRange kRows{.space = ShardSpace::kMod, .first = 0, .last = 3};
+inline constexpr shardops::MoveRange kIds{.space = ShardSpace::kId, .first = 4, .last = 7};
 
 /// Is thrown at a fail point, as if the process had died there.
 struct Died {};
@@ -52,7 +52,7 @@ class MoveTest : public ::testing::Test {
   }
   shardops::Pair HomeOf(const shardops::MoveRange& range) {
     return *shardops::Maps::Load(first_.fleet().zookeeper, first_.fleet().root)
-                ->PairOf(range.mod, range.first);
+                ->PairOf(range.space, range.first);
   }
   /// Returns the databases of shards on a server, including those that have moved away.
   static std::string Databases(const MariaDbServer& server, const std::string& like) {

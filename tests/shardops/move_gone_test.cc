@@ -51,7 +51,7 @@ class MoveGoneTest : public StoppedMoveTest {
     shardops::FleetOperator& fleet = first_.fleet();
     ASSERT_OK_AND_ASSIGN(const Maps maps, Maps::Load(fleet.zookeeper, fleet.root));
     ASSERT_OK_AND_ASSIGN(const Held held, fleet.ledger->BeginOver({.what = "assign"}));
-    EXPECT_OK(maps.Assign(*fleet.ledger, held, shards.mod, shards.first, shards.last, to));
+    EXPECT_OK(maps.Assign(*fleet.ledger, held, shards.space, shards.first, shards.last, to));
   }
   void ExpectEnded() {
     ASSERT_OK_AND_ASSIGN(const auto operations, first_.fleet().ledger->List());
@@ -135,7 +135,7 @@ TEST_F(MoveGoneTest, HostsThatAnswerAreNotGone) {
 }
 
 TEST_F(MoveGoneTest, ASlaveThatTheMapsHaveTakesTheMastersPlace) {
-  const MoveRange others{.mod = false, .first = 0, .last = 3};
+  const MoveRange others{.space = ShardSpace::kId, .first = 0, .last = 3};
   ASSERT_OK(MoveThere(others));
   MoveUntil("move.verified", second_.hosts());
   second_.a().Kill();
@@ -153,7 +153,7 @@ TEST_F(MoveGoneTest, ASlaveThatTheMapsHaveTakesTheMastersPlace) {
 TEST_F(MoveGoneTest, ShardsThatHaveMovedThereAreNotGivenUp) {
   // Two of four shards were switched before the process and the new hosts were lost.
   MoveUntil("move.applied", second_.hosts());
-  Assign({.mod = true, .first = 0, .last = 1}, second_.hosts());
+  Assign({.space = ShardSpace::kMod, .first = 0, .last = 1}, second_.hosts());
   Lose(second_);
   const absl::Status refused = CancelWithout(second_.hosts());
   EXPECT_THAT(refused, FailsWith(StatusCode::kFailedPrecondition, "shards mod 0-1 have moved"));
@@ -161,8 +161,8 @@ TEST_F(MoveGoneTest, ShardsThatHaveMovedThereAreNotGivenUp) {
   EXPECT_THAT(reported_, HasSubstr("shards mod 2-3 are used at " + first_.host_a().ToString()));
   EXPECT_EQ(LoadMoves(first_.fleet())->known.size(), 1u);
   EXPECT_EQ(first_.fleet().ledger->List()->size(), 1u);
-  // The runbook says so: the map names the old pair again, and the command then puts the old tables back.
-  Assign({.mod = true, .first = 0, .last = 1}, first_.hosts());
+  // What the page says: the map names the old pair again, and the command then puts the old tables back.
+  Assign({.space = ShardSpace::kMod, .first = 0, .last = 1}, first_.hosts());
   ASSERT_OK(CancelWithout(second_.hosts()));
   ExpectEnded();
   // The store has yet to see the map.

@@ -37,9 +37,10 @@ using shardops::MoveState;
 using shardops::Pair;
 
 TEST(MovePatterns, CoverTheRangeAndNothingElse) {
-  EXPECT_EQ(shardops::ReplicationPatterns(false, 7, 7), "db00007.%");
-  EXPECT_EQ(shardops::ReplicationPatterns(false, 8, 21), "db00008.%,db00009.%,db0001_.%,db00020.%,db00021.%");
-  EXPECT_EQ(shardops::ReplicationPatterns(true, 0, 1099), "mod00___.%,mod010__.%");
+  EXPECT_EQ(shardops::ReplicationPatterns(ShardSpace::kId, 7, 7), "db00007.%");
+  EXPECT_EQ(shardops::ReplicationPatterns(ShardSpace::kId, 8, 21),
+            "db00008.%,db00009.%,db0001_.%,db00020.%,db00021.%");
+  EXPECT_EQ(shardops::ReplicationPatterns(ShardSpace::kMod, 0, 1099), "mod00___.%,mod010__.%");
 }
 
 /// Creates objects, each with a mapping to itself, and remembers them.
@@ -168,7 +169,7 @@ TEST_F(MoveTest, StoppedAtAnyStepItGoesOnOrIsCancelled) {
 TEST_F(MoveTest, WhatHasMovedStaysWhenTheRestIsCancelled) {
   // With so many tables, the shards are switched in several groups.
   for (int i = 0; i < 11; ++i) EXPECT_OK(store_->CreateDataset({.name = "more" + std::to_string(i)}));
-  constexpr MoveRange kAll{.mod = true, .first = 0, .last = 7};
+  constexpr MoveRange kAll{.space = ShardSpace::kMod, .first = 0, .last = 7};
   History history(Clients::kKeys);
   Clients clients(*store_, "events", history, 2, Seed("in part"));
   const auto die_once = [&] {
@@ -178,7 +179,7 @@ TEST_F(MoveTest, WhatHasMovedStaysWhenTheRestIsCancelled) {
     EXPECT_THROW(EXPECT_OK(MoveThere(kAll)), Died);
     SetFailPointHook(nullptr);
     EXPECT_EQ(HomeOf(kAll), second_.hosts());
-    EXPECT_EQ(HomeOf({true, 7, 7}), first_.hosts());
+    EXPECT_EQ(HomeOf({ShardSpace::kMod, 7, 7}), first_.hosts());
     clients.Work(20);
   };
   die_once();
@@ -195,7 +196,7 @@ TEST_F(MoveTest, WhatHasMovedStaysWhenTheRestIsCancelled) {
   ASSERT_OK(FinishMove(first_.fleet(), moved));
   die_once();
   ASSERT_OK(MoveThere(kAll));
-  EXPECT_EQ(HomeOf({true, 7, 7}), second_.hosts());
+  EXPECT_EQ(HomeOf({ShardSpace::kMod, 7, 7}), second_.hosts());
   clients.Work(20);
   clients.Stop();
   EXPECT_EQ(clients.errors(), 0u) << clients.last_error();
@@ -368,7 +369,7 @@ TEST_F(MoveTest, ACopyThatTheMapNamesIsNotRemoved) {
   const auto maps = shardops::Maps::Load(first_.fleet().zookeeper, first_.fleet().root);
   ZooKeeperLedger& ledger = *first_.fleet().ledger;
   ASSERT_OK_AND_ASSIGN(const Held edit, ledger.Begin({.what = "edit"}));
-  ASSERT_OK(maps->Assign(ledger, edit, true, 2, 3, second_.hosts()));
+  ASSERT_OK(maps->Assign(ledger, edit, ShardSpace::kMod, 2, 3, second_.hosts()));
   EXPECT_THAT(MoveThere(kRows), FailsWith(StatusCode::kFailedPrecondition, "it is no copy, and stays"));
   EXPECT_THAT(CancelMove(first_.fleet(), kRows),
               FailsWith(StatusCode::kFailedPrecondition, "has moved, and one before"));
@@ -409,7 +410,7 @@ TEST_F(MoveTest, AStaleClientNeitherReadsNorWritesTheOldHome) {
     return absl::OkStatus();
   };
   ASSERT_OK(put(*stale, "before"));
-  constexpr MoveRange kAll{.mod = true, .first = 0, .last = 7};
+  constexpr MoveRange kAll{.space = ShardSpace::kMod, .first = 0, .last = 7};
   const auto expect_no_put = [&] {
     const CallScope scope(std::chrono::milliseconds(300));
     EXPECT_FALSE(put(*stale, "late").ok());

@@ -38,10 +38,11 @@ TEST_F(MoveTest, WhatIsNotInOrderIsRefusedAndNothingChanges) {
     EXPECT_TRUE(LoadMoves(first_.fleet())->known.empty());
   };
   const auto no = StatusCode::kFailedPrecondition;
-  refused({true, 3, 2}, second_.hosts(), StatusCode::kInvalidArgument, "3-2 is reversed");
-  refused({true, 0, 65'536}, second_.hosts(), StatusCode::kInvalidArgument, "goes beyond 65535");
-  refused({true, 6, 9}, second_.hosts(), no, "mod 6-9 goes beyond 7, the last mod shard: there are 8");
-  refused({false, 6, 9}, second_.hosts(), no, "shard 8 of db 6-9 is not open");
+  refused({ShardSpace::kMod, 3, 2}, second_.hosts(), StatusCode::kInvalidArgument, "3-2 is reversed");
+  refused({ShardSpace::kMod, 0, 65'536}, second_.hosts(), StatusCode::kInvalidArgument, "goes beyond 65535");
+  refused({ShardSpace::kMod, 6, 9}, second_.hosts(), no,
+          "mod 6-9 goes beyond 7, the last mod shard: there are 8");
+  refused({ShardSpace::kId, 6, 9}, second_.hosts(), no, "shard 8 of db 6-9 is not open");
   refused(kRows, {second_.host_a(), first_.host_b()}, StatusCode::kInvalidArgument,
           "needs two different hosts");
   refused(kRows, {second_.host_b(), second_.host_a()}, no,
@@ -190,8 +191,10 @@ TEST_F(MoveTest, OneAtATime) {
 TEST_F(MoveTest, TheRecordIsReplacedByThoseOfItsPartsOrNotAtAll) {
   shardops::FleetOperator& fleet = first_.fleet();
   const auto record = [&](uint32_t first, uint32_t last, MoveState state) {
-    return MoveRecord{
-        .range = {true, first, last}, .from = first_.hosts(), .to = second_.hosts(), .state = state};
+    return MoveRecord{.range = {ShardSpace::kMod, first, last},
+                      .from = first_.hosts(),
+                      .to = second_.hosts(),
+                      .state = state};
   };
   MoveRecord move = record(0, 3, MoveState::kSwitching);
   ASSERT_OK(SaveMove(fleet, move));
@@ -222,7 +225,7 @@ TEST_F(MoveTest, AMapThatWasEditedDuringAMoveIsPutBackAsItWas) {
   SetFailPointHook(nullptr);
   const auto maps = shardops::Maps::Load(fleet.zookeeper, fleet.root);
   ASSERT_OK(maps);
-  const shardops::StoredMap& rows = *maps->Find(/*mod=*/true);
+  const shardops::StoredMap& rows = *maps->Find(ShardSpace::kMod);
   const std::string edited = fmt::format(
       R"([{{"range": [0, 3], "master": "third:1", "slave": "third:2"}},
           {{"range": [4, {}], "master": "{}", "slave": "{}"}}])",

@@ -244,7 +244,7 @@ TEST_F(OpenTest, AMapIsNotChangedOnAnOldViewOfTheOther) {
   ASSERT_OK_AND_ASSIGN(const Held held, fleet.ledger->Begin({.what = "move shards mod 0-0"}));
   const shardops::Pair elsewhere = {{"127.0.0.1", 1}, {"127.0.0.1", 2}};
   const auto give = [&](const shardops::Maps& maps) {
-    return maps.Assign(*fleet.ledger, held, /*mod=*/true, 0, 0, elsewhere);
+    return maps.Assign(*fleet.ledger, held, ShardSpace::kMod, 0, 0, elsewhere);
   };
   const auto old = shardops::Maps::Load(fleet.zookeeper, fleet.root);
   ASSERT_OK(old.status());

@@ -28,15 +28,15 @@ TEST_F(PromoteTest, AMapThatChangesDuringACopyDoesNotMakeTheCopyUseless) {
     shardops::FleetOperator& fleet = pair_.fleet();
     const auto maps = shardops::Maps::Load(fleet.zookeeper, fleet.root);
     ASSERT_OK_AND_ASSIGN(const Held edit, fleet.ledger->Begin({.what = "edit"}));
-    EXPECT_OK(maps->Assign(*fleet.ledger, edit, /*mod=*/false, 7, 7, elsewhere));
+    EXPECT_OK(maps->Assign(*fleet.ledger, edit, ShardSpace::kId, 7, 7, elsewhere));
   });
   EXPECT_OK(ReplaceSlave(pair_.fleet(), pair_.host_b(), {.by = by}));
   SetFailPointHook(nullptr);
   const auto maps = shardops::Maps::Load(pair_.fleet().zookeeper, pair_.fleet().root);
   ASSERT_OK(maps);
-  EXPECT_EQ(maps->PairOf(/*mod=*/false, 0), (shardops::Pair{pair_.host_a(), by}));
-  EXPECT_EQ(maps->PairOf(/*mod=*/true, 0), (shardops::Pair{pair_.host_a(), by}));
-  EXPECT_EQ(maps->PairOf(/*mod=*/false, 7), elsewhere);
+  EXPECT_EQ(maps->PairOf(ShardSpace::kId, 0), (shardops::Pair{pair_.host_a(), by}));
+  EXPECT_EQ(maps->PairOf(ShardSpace::kMod, 0), (shardops::Pair{pair_.host_a(), by}));
+  EXPECT_EQ(maps->PairOf(ShardSpace::kId, 7), elsewhere);
 }
 
 TEST_F(PromoteTest, ASlaveThatIsLostIsReplacedByAnotherHost) {

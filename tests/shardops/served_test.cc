@@ -93,8 +93,8 @@ class ServedShardsTest : public MoveTest {
   std::string State() {
     std::string state = Node("/shards/id") + Node("/shards/mod");
     shardops::FleetOperator& fleet = first_.fleet();
-    for (const bool mod : {false, true}) {
-      state += std::to_string(shardops::ReadHistory(fleet.zookeeper, fleet.root, mod)->size()) + "\n";
+    for (const ShardSpace space : {ShardSpace::kId, ShardSpace::kMod}) {
+      state += std::to_string(shardops::ReadHistory(fleet.zookeeper, fleet.root, space)->size()) + "\n";
     }
     state += std::to_string(shardops::LoadMoves(fleet)->known.size()) + "\n";
     state += std::to_string(fleet.ledger->List()->size()) + "\n";

@@ -151,10 +151,10 @@ TEST_F(StatusTest, WithoutZooKeeperItGoesByTheCopyOfTheMaps) {
   const TempDir dir;
   EXPECT_EQ(shardops::InspectFleetByCopies(pair_.fleet().access, dir.path()).status().code(),
             absl::StatusCode::kNotFound);
-  for (const bool mod : {false, true}) {
-    const auto node = pair_.fleet().zookeeper.Get(MapPath(pair_.fleet().root, mod), /*watch=*/false);
+  for (const ShardSpace space : {ShardSpace::kId, ShardSpace::kMod}) {
+    const auto node = pair_.fleet().zookeeper.Get(MapPath(pair_.fleet().root, space), /*watch=*/false);
     ASSERT_OK(node.status());
-    ASSERT_OK(ReplaceFile(MapCopy(dir.path(), mod), node->data));
+    ASSERT_OK(ReplaceFile(MapCopy(dir.path(), space), node->data));
   }
   IsWell();
   pair_.zookeeper().Stop();
@@ -223,7 +223,7 @@ TEST_F(StatusTest, DatabasesOfShardsThatAnOperationHasForItselfAreNotCompared) {
   EXPECT_EQ(problems(), 4u);
   {
     const auto moving = pair_.fleet().ledger->Begin(
-        {.what = "move", .claims = {Claim::Homes(/*mod=*/true, 0, 3, ClaimMode::kExclusive)}});
+        {.what = "move", .claims = {Claim::Homes(ShardSpace::kMod, 0, 3, ClaimMode::kExclusive)}});
     ASSERT_OK(moving.status());
     EXPECT_EQ(problems(), 2u) << "db00001 remains";
   }

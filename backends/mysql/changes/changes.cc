@@ -63,7 +63,7 @@ absl::Status TooLate(const std::string& why) {
 
 // ---- masters ----
 
-void Changes::ForEach(Space space, std::vector<PairNow>& pairs,
+void Changes::ForEach(ShardSpace space, std::vector<PairNow>& pairs,
                       const std::function<void(PairNow&, size_t)>& work) {
   if (pairs.size() == 1) return work(pairs[0], 0);
   std::vector<uint32_t> shards;
@@ -76,7 +76,7 @@ Changes::Changes(std::shared_ptr<Fleet> fleet, std::chrono::milliseconds unused_
       unused_after_(unused_after),
       asks_([of = fleet_](const Host& host) { return AskOne(*of, host); }) {}
 
-std::vector<Changes::PairNow> Changes::Ask(Space space, MasterAsks::Patience patience) {
+std::vector<Changes::PairNow> Changes::Ask(ShardSpace space, MasterAsks::Patience patience) {
   CloseUnused();
   std::vector<PairNow> pairs;
   std::set<Host> masters;
@@ -99,7 +99,8 @@ std::vector<Changes::PairNow> Changes::Ask(Space space, MasterAsks::Patience pat
 MasterAnswer Changes::AskOne(Fleet& fleet, const Host& host) {
   MasterAnswer answer;
   answer.status = fleet.RunOn(
-      host, {.space = Space::kId, .shard = {}}, Repeat::kAlways, [&](Connection& connection) -> absl::Status {
+      host, {.space = ShardSpace::kId, .shard = {}}, Repeat::kAlways,
+      [&](Connection& connection) -> absl::Status {
         if (!connection.traits().returning) {
           return absl::FailedPreconditionError(
               "keep_changes_ms: the change stream reads the binary logs of MariaDB servers only, and this is "
@@ -134,7 +135,7 @@ MasterAnswer Changes::AskOne(Fleet& fleet, const Host& host) {
   return answer;
 }
 
-absl::Status Changes::CheckServers(Space space) {
+absl::Status Changes::CheckServers(ShardSpace space) {
   std::map<uint32_t, Host> by_domain;
   std::vector<PairNow> pairs = Ask(space, Patience::kWhole);
   // A slave is a master one day.
@@ -157,7 +158,7 @@ absl::Status Changes::CheckServers(Space space) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<FilePlace> Changes::Visible(Space space, const PairNow& pair) {
+absl::StatusOr<FilePlace> Changes::Visible(ShardSpace space, const PairNow& pair) {
   return fleet_->RunOn(
       pair.pair.master, {.space = space, .shard = {}}, Repeat::kAlways,
       [&](Connection& connection) -> absl::StatusOr<FilePlace> {
@@ -176,7 +177,7 @@ absl::StatusOr<FilePlace> Changes::Visible(Space space, const PairNow& pair) {
       });
 }
 
-absl::StatusOr<LogPlace> Changes::AwaitNow(Space space, const PairNow& pair) {
+absl::StatusOr<LogPlace> Changes::AwaitNow(ShardSpace space, const PairNow& pair) {
   FilePlace written;
   absl::Status status =
       fleet_->RunOn(pair.pair.master, {.space = space, .shard = {}}, Repeat::kAlways,
@@ -203,7 +204,7 @@ absl::StatusOr<LogPlace> Changes::AwaitNow(Space space, const PairNow& pair) {
   return LogPlace{.done = pair.answer.end, .part = {}, .rows = 0, .at_ms = 0};
 }
 
-absl::StatusOr<std::string> Changes::OldestFile(Space space, const Host& host) {
+absl::StatusOr<std::string> Changes::OldestFile(ShardSpace space, const Host& host) {
   return fleet_->RunOn(host, {.space = space, .shard = {}}, Repeat::kAlways,
                        [&](Connection& connection) -> absl::StatusOr<std::string> {
                          Rows rows = connection.Ask("SHOW BINARY LOGS");
@@ -212,7 +213,7 @@ absl::StatusOr<std::string> Changes::OldestFile(Space space, const Host& host) {
                        });
 }
 
-absl::StatusOr<LogPlace> Changes::Oldest(Space space, const PairNow& pair, uint64_t& since_ms) {
+absl::StatusOr<LogPlace> Changes::Oldest(ShardSpace space, const PairNow& pair, uint64_t& since_ms) {
   const Host& host = pair.pair.master;
   const auto file = OldestFile(space, host);
   if (!file.ok()) return WithRights(file.status());
@@ -239,7 +240,7 @@ absl::StatusOr<LogPlace> Changes::Oldest(Space space, const PairNow& pair, uint6
   }
 }
 
-bool Changes::AwaitsMap(Space space, const PairNow& pair, uint32_t shard) {
+bool Changes::AwaitsMap(ShardSpace space, const PairNow& pair, uint32_t shard) {
   const ShardRange* const range = fleet_->map(space).Find(shard);
   if (range == nullptr || range->master != pair.pair.master) return false;
   // The move may also have been undone, or the shard have come back.
@@ -259,7 +260,7 @@ std::shared_ptr<HostLog> Changes::LogOf(const PairNow& pair) {
 // ---- positions ----
 
 absl::StatusOr<std::string> Changes::Start(const DatasetSpec& spec, ChangesFrom from) {
-  const Space space = SpaceOf(spec.shape);
+  const ShardSpace space = SpaceOf(spec.shape);
   std::vector<PairNow> pairs = Ask(space, Patience::kWhole);
   ChangePosition position{.made_ms = std::numeric_limits<uint64_t>::max(), .whole_ms = 0, .pairs = {}};
   std::vector<absl::StatusOr<LogPlace>> places(pairs.size(), LogPlace());
@@ -288,7 +289,7 @@ absl::StatusOr<std::string> Changes::Start(const DatasetSpec& spec, ChangesFrom 
   return position.Encode();
 }
 
-absl::Status Changes::Resume(Space space, const ChangePosition& position, std::vector<PairNow>& pairs,
+absl::Status Changes::Resume(ShardSpace space, const ChangePosition& position, std::vector<PairNow>& pairs,
                              ChangePosition& now) {
   std::vector<MappedPair> mapped;
   for (const PairNow& pair : pairs) mapped.push_back(pair.pair);
@@ -362,7 +363,7 @@ absl::StatusOr<UnitChanges> Changes::Read(const DatasetSpec& spec, std::shared_p
                                           std::string_view position, const ChangeLimits& limits) {
   const auto from = ChangePosition::Decode(position);
   if (!from.ok()) return from.status();
-  const Space space = SpaceOf(spec.shape);
+  const ShardSpace space = SpaceOf(spec.shape);
   std::vector<PairNow> pairs = Ask(space, Patience::kShort);
   const size_t mapped = pairs.size();  // those after these have no shards any more
   ChangePosition now{.made_ms = from->made_ms, .whole_ms = from->whole_ms, .pairs = {}};

@@ -42,7 +42,7 @@ class Changes {
 
   /// FAILED_PRECONDITION, which names the server and its setting, unless all masters of a space log what the
   /// stream needs.
-  absl::Status CheckServers(Space space);
+  absl::Status CheckServers(ShardSpace space);
 
   /// As Backend::StartChanges and Backend::ReadChanges.
   absl::StatusOr<std::string> Start(const DatasetSpec& spec, ChangesFrom from);
@@ -60,7 +60,7 @@ class Changes {
   };
   /// Measures positions. Costs each master two statements, whatever the number of positions is. A master that
   /// does not answer says nothing of what is lost.
-  std::vector<Lag> Measure(Space space, std::span<const ChangePosition> positions);
+  std::vector<Lag> Measure(ShardSpace space, std::span<const ChangePosition> positions);
 
   /// Closes the connections of followers who do not come back, and ends the threads of hosts that are in no
   /// map any more and whose logs nobody reads. Called now and then, by any thread; does nothing most of the
@@ -85,18 +85,19 @@ class Changes {
 
   /// Asks all masters of a space, in parallel. A host that hangs is late (MasterAnswer::is_late), unless
   /// it is to be waited for.
-  std::vector<PairNow> Ask(Space space, MasterAsks::Patience patience);
+  std::vector<PairNow> Ask(ShardSpace space, MasterAsks::Patience patience);
   static MasterAnswer AskOne(Fleet& fleet, const Host& host);
   /// Runs `work` for all pairs in parallel.
-  void ForEach(Space space, std::vector<PairNow>& pairs, const std::function<void(PairNow&, size_t)>& work);
-  /// Returns the place after which is everything that is not visible yet.
-  absl::StatusOr<LogPlace> AwaitNow(Space space, const PairNow& pair);
+  void ForEach(ShardSpace space, std::vector<PairNow>& pairs,
+               const std::function<void(PairNow&, size_t)>& work);
+  /// Returns the place behind which is everything that is not visible yet.
+  absl::StatusOr<LogPlace> AwaitNow(ShardSpace space, const PairNow& pair);
   /// Returns the place before the oldest transaction that the master's log has.
   ///
   /// since_ms  When the server began to write the oldest file of its log.
-  absl::StatusOr<LogPlace> Oldest(Space space, const PairNow& pair, uint64_t& since_ms);
+  absl::StatusOr<LogPlace> Oldest(ShardSpace space, const PairNow& pair, uint64_t& since_ms);
   /// Returns the name of the oldest file of the master's log.
-  absl::StatusOr<std::string> OldestFile(Space space, const Host& host);
+  absl::StatusOr<std::string> OldestFile(ShardSpace space, const Host& host);
   /// The beginning of a log.
   struct OldestOfLog {
     std::string file;
@@ -105,17 +106,17 @@ class Changes {
   };
   /// Returns where the log begins, as long as its oldest file is the same from memory; all empty if the
   /// master does not say.
-  OldestOfLog OldestKept(Space space, const PairNow& pair);
+  OldestOfLog OldestKept(ShardSpace space, const PairNow& pair);
   /// Returns how far transactions are committed at a master.
-  absl::StatusOr<FilePlace> Visible(Space space, const PairNow& pair);
+  absl::StatusOr<FilePlace> Visible(ShardSpace space, const PairNow& pair);
   /// Finds the places of the pairs that there are now in a position. Sets those of `now` in the order of
   /// `pairs`, and appends to both the pairs that have no shards any more.
-  absl::Status Resume(Space space, const ChangePosition& position, std::vector<PairNow>& pairs,
+  absl::Status Resume(ShardSpace space, const ChangePosition& position, std::vector<PairNow>& pairs,
                       ChangePosition& now);
   /// Asks the master of a pair that is in no map any more, whichever of its hosts that is.
   PairNow AskFormer(const ChangePosition::Pair& pair);
   /// Whether the map has a shard at this master, although its tables were put away there by a move.
-  bool AwaitsMap(Space space, const PairNow& pair, uint32_t shard);
+  bool AwaitsMap(ShardSpace space, const PairNow& pair, uint32_t shard);
   std::shared_ptr<HostLog> LogOf(const PairNow& pair);
   /// Whether a host is the master of shards.
   bool IsMapped(const Host& host) const;

@@ -31,7 +31,8 @@ constexpr size_t kRowBytes = sizeof(TouchedRow);
 
 /// Whether a table may be a dataset's.
 bool IsOfADataset(const LoggedTable& table) {
-  return table.name.find('$') == std::string::npos && (table.Shard(Space::kId) || table.Shard(Space::kMod));
+  return table.name.find('$') == std::string::npos &&
+         (table.Shard(ShardSpace::kId) || table.Shard(ShardSpace::kMod));
 }
 
 LogReader::NextEvent NextOf(LogSession& session) {

@@ -103,7 +103,7 @@ class HostLog {
   struct Behind {
     std::unique_ptr<LogSession> session;
     std::unique_ptr<LogReader> reader;
-    Space space = Space::kId;
+    ShardSpace space = ShardSpace::kId;
     std::string name;
     LogPlace place;          // where it is
     LogItem left;            // rows that did not fit on the page

@@ -15,7 +15,7 @@ uint64_t ToldUntil(const ChangePosition::Pair& pair, uint64_t unless) {
 
 }  // namespace
 
-Changes::OldestOfLog Changes::OldestKept(Space space, const PairNow& pair) {
+Changes::OldestOfLog Changes::OldestKept(ShardSpace space, const PairNow& pair) {
   const Host& host = pair.pair.master;
   const auto file = OldestFile(space, host);
   if (!file.ok()) return {};
@@ -32,7 +32,7 @@ Changes::OldestOfLog Changes::OldestKept(Space space, const PairNow& pair) {
   return oldest_[host];
 }
 
-std::vector<Changes::Lag> Changes::Measure(Space space, std::span<const ChangePosition> positions) {
+std::vector<Changes::Lag> Changes::Measure(ShardSpace space, std::span<const ChangePosition> positions) {
   std::vector<Lag> lags(positions.size());
   if (positions.empty()) return lags;
   std::vector<PairNow> pairs = Ask(space, MasterAsks::Patience::kShort);

@@ -136,7 +136,7 @@ absl::Status PageBuilder::Check(const LoggedStatement& logged, bool standalone) 
     uint32_t domain = 0;
     const std::string_view number = statement.substr(at + kCopyMark.size());
     const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), domain);
-    const bool is_ours = Contains(statement, tables_.space == Space::kMod ? "`mod" : "`db");
+    const bool is_ours = Contains(statement, tables_.space == ShardSpace::kMod ? "`mod" : "`db");
     const bool is_told = place_.at_ms + kMaxSkewMs < tables_.whole_ms;
     if (error == std::errc() && is_ours && !is_told && !tables_.domains.contains(domain)) {
       return absl::OutOfRangeError(

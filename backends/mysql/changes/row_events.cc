@@ -239,8 +239,8 @@ absl::StatusOr<LoggedStatement> DecodeQuery(const LogEvent& event) {
   return statement;
 }
 
-std::optional<uint32_t> LoggedTable::Shard(Space space) const {
-  const std::string_view prefix = space == Space::kId ? "db" : "mod";
+std::optional<uint32_t> LoggedTable::Shard(ShardSpace space) const {
+  const std::string_view prefix = ShardSpaceName(space);
   if (!database.starts_with(prefix)) return std::nullopt;
   const std::string_view digits = std::string_view(database).substr(prefix.size());
   uint32_t shard = 0;

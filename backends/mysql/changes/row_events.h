@@ -94,7 +94,7 @@ struct LoggedTable {
   std::vector<uint16_t> metadata;  ///< One for each column.
 
   /// Returns the shard that the table is on; nullopt if its database is none of a shard.
-  std::optional<uint32_t> Shard(Space space) const;
+  std::optional<uint32_t> Shard(ShardSpace space) const;
   TableForm Form() const;
 };
 /// Decodes an event kTableMap.

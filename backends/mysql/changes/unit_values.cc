@@ -36,8 +36,8 @@ bool Shorten(Unit& unit) {
 }  // namespace
 
 absl::StatusOr<std::vector<Unit>> UnitValues::Read(std::span<const std::string> keys) {
-  const Space space = dataset_->family.space;
-  const uint32_t mod_shards = space == Space::kMod ? fleet_->mod_shards() : 1;
+  const ShardSpace space = dataset_->family.space;
+  const uint32_t mod_shards = space == ShardSpace::kMod ? fleet_->mod_shards() : 1;
   std::map<uint32_t, std::vector<size_t>> by_shard;
   for (size_t i = 0; i < keys.size(); ++i) {
     const auto shard = ShardOfUnit(kind_, keys[i], mod_shards);

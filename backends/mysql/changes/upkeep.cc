@@ -16,7 +16,7 @@ constexpr std::chrono::seconds kTidyInterval{5};
 }  // namespace
 
 bool Changes::IsMapped(const Host& host) const {
-  for (const Space space : {Space::kId, Space::kMod}) {
+  for (const ShardSpace space : {ShardSpace::kId, ShardSpace::kMod}) {
     for (const ShardRange& range : fleet_->map(space).ranges()) {
       if (range.master == host) return true;
     }

@@ -32,7 +32,7 @@ const char* Template(Shape shape) {
 }
 
 /// Returns the comment of a table; nullopt if there is no such table.
-std::optional<std::string> ReadComment(Connection& connection, Space space, uint32_t shard,
+std::optional<std::string> ReadComment(Connection& connection, ShardSpace space, uint32_t shard,
                                        std::string_view table) {
   Rows rows = connection.Ask(fmt::format(
       "SELECT table_comment FROM information_schema.tables WHERE table_schema = {} AND table_name = {}",
@@ -70,7 +70,7 @@ std::optional<uint64_t> IncarnationOf(std::string_view comment) {
 
 std::string EngineName(const DatasetSpec& spec) { return spec.engine == kMyRocks ? "ROCKSDB" : "InnoDB"; }
 
-Space SpaceOf(Shape shape) { return shape == Shape::kRows ? Space::kMod : Space::kId; }
+ShardSpace SpaceOf(Shape shape) { return shape == Shape::kRows ? ShardSpace::kMod : ShardSpace::kId; }
 
 absl::Status ValidateEngine(const DatasetSpec& spec) {
   if (spec.engine.empty() || spec.engine == "innodb" || spec.engine == kMyRocks) return absl::OkStatus();
@@ -79,10 +79,10 @@ absl::Status ValidateEngine(const DatasetSpec& spec) {
 
 bool HasDescendingKeys(const DatasetSpec& spec) { return spec.engine != kMyRocks; }
 
-void CreateShard(Connection& connection, Space space, uint32_t shard, uint32_t mod_shards) {
+void CreateShard(Connection& connection, ShardSpace space, uint32_t shard, uint32_t mod_shards) {
   const std::string database = Quote(DatabaseName(space, shard));
   connection.Run(fmt::format(fmt::runtime(kDatabaseSql), fmt::arg("database", database)));
-  if (space == Space::kId) return;
+  if (space == ShardSpace::kId) return;
   connection.Run(fmt::format(fmt::runtime(kClockSql), fmt::arg("database", database),
                              fmt::arg("comment", fmt::format("{}{}", kModShardsComment, mod_shards))));
 }
@@ -93,7 +93,7 @@ void CreateDatabaseOfCopy(Connection& connection, const std::string& database, u
 }
 
 uint32_t ReadModShards(Connection& connection, uint32_t shard) {
-  const auto comment = ReadComment(connection, Space::kMod, shard, kClockTable);
+  const auto comment = ReadComment(connection, ShardSpace::kMod, shard, kClockTable);
   uint32_t count = 0;
   if (comment && comment->starts_with(kModShardsComment)) {
     std::from_chars(comment->data() + kModShardsComment.size(), comment->data() + comment->size(), count);
@@ -101,7 +101,7 @@ uint32_t ReadModShards(Connection& connection, uint32_t shard) {
   return count;
 }
 
-bool HasMoved(Connection& connection, Space space, uint32_t shard) {
+bool HasMoved(Connection& connection, ShardSpace space, uint32_t shard) {
   const std::string database = DatabaseName(space, shard);
   // A move takes all tables away at once. A database that has some holds a shard that has come back, and what
   // is put away is left from its earlier stay.
@@ -113,7 +113,7 @@ bool HasMoved(Connection& connection, Space space, uint32_t shard) {
 }
 
 void CreateTable(Connection& connection, const DatasetSpec& spec, uint32_t shard) {
-  const Space space = SpaceOf(spec.shape);
+  const ShardSpace space = SpaceOf(spec.shape);
   const std::string create =
       fmt::format(fmt::runtime(Template(spec.shape)), fmt::arg("database", Quote(DatabaseName(space, shard))),
                   fmt::arg("table", Quote(TableName(spec))), fmt::arg("engine", EngineName(spec)),

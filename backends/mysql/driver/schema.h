@@ -17,7 +17,7 @@
 namespace kvstore::mysql {
 
 /// Returns the shard space in which datasets of this shape lie.
-Space SpaceOf(Shape shape);
+ShardSpace SpaceOf(Shape shape);
 
 /// Returns INVALID_ARGUMENT unless DatasetSpec::engine is empty, "innodb" or "myrocks".
 absl::Status ValidateEngine(const DatasetSpec& spec);
@@ -29,7 +29,7 @@ std::string EngineName(const DatasetSpec& spec);
 /// Makes a shard's database, and on mod shards its clock, unless they are there.
 ///
 /// mod_shards  how many mod shards there are; stored in a mod shard's database, for ReadModShards.
-void CreateShard(Connection& connection, Space space, uint32_t shard, uint32_t mod_shards);
+void CreateShard(Connection& connection, ShardSpace space, uint32_t shard, uint32_t mod_shards);
 /// Returns how many mod shards there were when this one was made; 0 if this one is not there.
 uint32_t ReadModShards(Connection& connection, uint32_t shard);
 
@@ -42,7 +42,7 @@ void CreateDatabaseOfCopy(Connection& connection, const std::string& database, u
 
 /// Whether the shard's tables on this server were put away (MovedName), because the shard is moving to
 /// another host or has moved there.
-bool HasMoved(Connection& connection, Space space, uint32_t shard);
+bool HasMoved(Connection& connection, ShardSpace space, uint32_t shard);
 
 /// Whether the dataset of this table is being migrated on this shard.
 bool HasMigration(Connection& connection, const Table& table);

@@ -4,8 +4,8 @@
 
 namespace kvstore::mysql {
 
-std::string DatabaseName(Space space, uint32_t shard) {
-  return fmt::format("{}{:05}", space == Space::kId ? "db" : "mod", shard);
+std::string DatabaseName(ShardSpace space, uint32_t shard) {
+  return fmt::format("{}{:05}", ShardSpaceName(space), shard);
 }
 
 std::string MovedName(const std::string& database) { return database + "_moved"; }

@@ -4,14 +4,13 @@
 #include <string>
 #include <string_view>
 
+#include "kvstore_api/shard_space.h"
+
 /// Where data lies: a shard is a database, and a dataset is a table of one name in each shard of its space.
 namespace kvstore::mysql {
 
-/// The two shard spaces: shards by ID (objects, mappings), and shards by hash of the row key (rows).
-enum class Space : uint8_t { kId, kMod };
-
 /// Returns the name of a shard's database: "db03429", "mod00017".
-std::string DatabaseName(Space space, uint32_t shard);
+std::string DatabaseName(ShardSpace space, uint32_t shard);
 
 /// Returns the name of the database into which the tables of a shard are put away when the shard moves to
 /// another host: "db03429_moved".
@@ -26,7 +25,7 @@ std::string Behind(std::string bytes);
 /// The tables of one dataset.
 struct TableFamily {
   uint32_t number = 0;  ///< Unique in the process: the key under which prepared statements are kept.
-  Space space = Space::kId;
+  ShardSpace space = ShardSpace::kId;
   std::string name;
   /// Rows: timestamps in the key ascend, so that the newest cell comes last, because the engine has no
   /// descending keys.

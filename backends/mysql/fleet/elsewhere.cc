@@ -43,14 +43,14 @@ absl::StatusOr<Names> UsedDatabases(const Host& host, const MySqlOptions& option
 
 /// A database that its master lacks.
 struct Missing {
-  Space space = Space::kId;
+  ShardSpace space = ShardSpace::kId;
   std::string database;
   Host master;
   Host slave;
 };
 
 /// The option by which commands on maps mean the map that has the database; "" or "--mod ".
-const char* OptionOf(const Missing& one) { return one.space == Space::kMod ? "--mod " : ""; }
+const char* OptionOf(const Missing& one) { return one.space == ShardSpace::kMod ? "--mod " : ""; }
 
 /// The databases of a host.
 struct Answer {
@@ -94,7 +94,7 @@ absl::Status CheckNowhereElse(const Fleet& fleet, std::span<const Host> others, 
   std::map<Host, Names> there;  // the databases of each master
   std::set<Host> hosts(others.begin(), others.end());
   std::vector<Missing> missing;
-  for (const Space space : {Space::kId, Space::kMod}) {
+  for (const ShardSpace space : {ShardSpace::kId, ShardSpace::kMod}) {
     for (const ShardRange& range : fleet.map(space).ranges()) {
       hosts.insert(range.slave);
       hosts.insert(range.master);

@@ -83,7 +83,8 @@ absl::StatusOr<std::unique_ptr<Fleet>> Fleet::Start(MapSources sources, const My
   fleet->id_watcher_ = *std::move(id);
   // A map that was read from the cache is not reported by on_update.
   if (!spreads->current()) spreads->SetMap(fleet->id_watcher_->map());
-  auto mod = ShardMapWatcher::Start(std::move(sources.mod), {.cache = sources.mod_cache, .mod = true});
+  auto mod =
+      ShardMapWatcher::Start(std::move(sources.mod), {.cache = sources.mod_cache, .space = ShardSpace::kMod});
   if (!mod.ok()) return mod.status();
   fleet->mod_watcher_ = *std::move(mod);
   return fleet;
@@ -101,13 +102,13 @@ Pool& Fleet::PoolOf(const Host& host) {
   return *pool;
 }
 
-Pool& Fleet::PoolOf(Space space, const ShardMap& current, const ShardRange& range) {
+Pool& Fleet::PoolOf(ShardSpace space, const ShardMap& current, const ShardRange& range) {
   const Routes* routes = routes_.at(static_cast<size_t>(space)).load(std::memory_order_acquire);
   if (routes == nullptr || routes->map != &current) routes = &MakeRoutes(space, current);
   return *routes->pools[static_cast<size_t>(&range - current.ranges().data())];
 }
 
-const Fleet::Routes& Fleet::MakeRoutes(Space space, const ShardMap& current) {
+const Fleet::Routes& Fleet::MakeRoutes(ShardSpace space, const ShardMap& current) {
   auto routes = std::make_unique<Routes>();
   routes->map = &current;
   for (const ShardRange& range : current.ranges()) routes->pools.push_back(&PoolOf(range.master));
@@ -124,7 +125,7 @@ const Fleet::Routes& Fleet::MakeRoutes(Space space, const ShardMap& current) {
 
 void Fleet::CloseUnusedPools() {
   std::set<Host> used;
-  for (const Space space : {Space::kId, Space::kMod}) {
+  for (const ShardSpace space : {ShardSpace::kId, ShardSpace::kMod}) {
     for (const ShardRange& range : map(space).ranges()) used.insert(range.master);
   }
   std::erase_if(pools_, [&](const auto& entry) {
@@ -218,7 +219,8 @@ absl::Status Fleet::WithPlace(const Place& place, const Host& host, const absl::
 
 // ---- many shards ----
 
-void Fleet::ForEach(Space space, std::span<const uint32_t> shards, const std::function<void(size_t)>& work) {
+void Fleet::ForEach(ShardSpace space, std::span<const uint32_t> shards,
+                    const std::function<void(size_t)>& work) {
   std::map<Host, std::vector<size_t>> by_host;
   const ShardMap& current = map(space);
   for (size_t i = 0; i < shards.size(); ++i) {
@@ -235,7 +237,8 @@ void Fleet::ForEach(Space space, std::span<const uint32_t> shards, const std::fu
   workers_.RunAll(tasks);
 }
 
-absl::Status Fleet::OnAllShards(Space space, const std::function<absl::Status(const Host&, uint32_t)>& work) {
+absl::Status Fleet::OnAllShards(ShardSpace space,
+                                const std::function<absl::Status(const Host&, uint32_t)>& work) {
   std::map<Host, std::vector<uint32_t>> by_host;
   for (const ShardRange& range : map(space).ranges()) {
     for (uint32_t shard = range.first; shard <= range.last; ++shard) by_host[range.master].push_back(shard);
@@ -257,8 +260,8 @@ absl::Status Fleet::OnAllShards(Space space, const std::function<absl::Status(co
 }
 
 void Fleet::Describe(MetricsSink& sink) {
-  for (const Space space : {Space::kId, Space::kMod}) {
-    const MetricsSink::Labels labels = {{"space", space == Space::kId ? "id" : "mod"}};
+  for (const ShardSpace space : {ShardSpace::kId, ShardSpace::kMod}) {
+    const MetricsSink::Labels labels = {{"space", space == ShardSpace::kId ? "id" : "mod"}};
     const WatcherStats stats = Watcher(space).stats();
     sink.Gauge("kvstore_shard_map_open_shards", "Open shards of the map in force", labels,
                map(space).open_shards());

@@ -58,7 +58,7 @@ enum class Repeat : uint8_t {
 
 /// The place that messages name in addition to the host: a shard, if the work is for one.
 struct Place {
-  Space space = Space::kId;
+  ShardSpace space = ShardSpace::kId;
   std::optional<uint32_t> shard;
 };
 
@@ -74,13 +74,13 @@ class Fleet {
 
   const MySqlOptions& options() const { return options_; }
   /// The map in force; valid as long as the fleet. One load, no lock.
-  const ShardMap& map(Space space) const { return Watcher(space).map(); }
-  const ShardMapWatcher& Watcher(Space space) const {
-    return space == Space::kId ? *id_watcher_ : *mod_watcher_;
+  const ShardMap& map(ShardSpace space) const { return Watcher(space).map(); }
+  const ShardMapWatcher& Watcher(ShardSpace space) const {
+    return space == ShardSpace::kId ? *id_watcher_ : *mod_watcher_;
   }
   /// Chooses shards for objects that are created without naming one.
   const Spreads& spreads() const { return spreads_; }
-  uint32_t mod_shards() const { return map(Space::kMod).open_shards(); }
+  uint32_t mod_shards() const { return map(ShardSpace::kMod).open_shards(); }
   /// Makes tables where they are needed first; null if no dataset has such tables.
   TableMaker* table_maker() const { return table_maker_.get(); }
 
@@ -95,7 +95,7 @@ class Fleet {
   ///
   /// Errors of a write that may have happened are marked as in doubt (backend_api/outcome.h).
   template <typename Work>
-  auto Run(Space space, uint32_t shard, Repeat repeat, Work&& work)
+  auto Run(ShardSpace space, uint32_t shard, Repeat repeat, Work&& work)
       -> std::invoke_result_t<Work, Connection&>;
   /// Does the same on a host that the caller has looked up; `place` is for messages.
   template <typename Work>
@@ -103,10 +103,10 @@ class Fleet {
       -> std::invoke_result_t<Work, Connection&>;
 
   /// Calls `work(i)` for each i < shards.size(), one after another for shards of one host, hosts in parallel.
-  void ForEach(Space space, std::span<const uint32_t> shards, const std::function<void(size_t)>& work);
+  void ForEach(ShardSpace space, std::span<const uint32_t> shards, const std::function<void(size_t)>& work);
   /// Calls `work` for all open shards of a space, as ForEach does. A failure ends the work on its host; one
   /// of the failures is returned.
-  absl::Status OnAllShards(Space space, const std::function<absl::Status(const Host&, uint32_t)>& work);
+  absl::Status OnAllShards(ShardSpace space, const std::function<absl::Status(const Host&, uint32_t)>& work);
 
   /// Reports metrics of the shard maps, and of each host's connections and breaker.
   void Describe(MetricsSink& sink);
@@ -137,9 +137,9 @@ class Fleet {
   Fleet(const MySqlOptions& options, const std::filesystem::path& spreads,
         std::unique_ptr<TableRecords> tables);
   /// Returns the pool for a range of `map`, which was in force a moment ago.
-  Pool& PoolOf(Space space, const ShardMap& map, const ShardRange& range);
+  Pool& PoolOf(ShardSpace space, const ShardMap& map, const ShardRange& range);
   /// Makes the routes of `map`, and puts them in force if the map is.
-  const Routes& MakeRoutes(Space space, const ShardMap& map);
+  const Routes& MakeRoutes(ShardSpace space, const ShardMap& map);
   /// Closes the pools of hosts that are in no map.
   void CloseUnusedPools() ABSL_EXCLUSIVE_LOCKS_REQUIRED(pools_mutex_);
   template <typename Work>
@@ -213,7 +213,7 @@ auto Fleet::RunOn(const Host& host, const Place& place, Repeat repeat, Work&& wo
 }
 
 template <typename Work>
-auto Fleet::Run(Space space, uint32_t shard, Repeat repeat, Work&& work)
+auto Fleet::Run(ShardSpace space, uint32_t shard, Repeat repeat, Work&& work)
     -> std::invoke_result_t<Work, Connection&> {
   const ShardMap& current = map(space);
   const ShardRange* range = current.Find(shard);

@@ -217,7 +217,7 @@ absl::Status TablesBusyError(const std::string& database) {
 }
 
 absl::Status CheckNameIsFree(Connection& connection, const DatasetSpec& spec, uint32_t first, uint32_t last) {
-  const Space space = SpaceOf(spec.shape);
+  const ShardSpace space = SpaceOf(spec.shape);
   // The server looks up the table in each database, without a list of all its tables. A database with what a
   // move has put away has a longer name.
   const std::string from = DatabaseName(space, first);
@@ -328,7 +328,7 @@ namespace {
 
 /// Returns those of `specs` whose tables a shard lacks, judged by names and comments alone.
 absl::StatusOr<std::vector<DatasetSpec>> Lacking(Connection& connection, const std::string& database,
-                                                 Space space, const std::vector<DatasetSpec>& specs) {
+                                                 ShardSpace space, const std::vector<DatasetSpec>& specs) {
   Found tables;
   {
     Rows rows = connection.Ask(fmt::format(
@@ -376,7 +376,7 @@ absl::Status MakeMissing(Connection& connection, const DatasetSpec& spec, uint32
 
 }  // namespace
 
-absl::Status MakeShard(Connection& connection, Space space, uint32_t shard, uint32_t mod_shards,
+absl::Status MakeShard(Connection& connection, ShardSpace space, uint32_t shard, uint32_t mod_shards,
                        const std::vector<DatasetSpec>& specs, const ReadSpecs& read, TableRecords* records,
                        LeftAlone& left_alone) {
   const std::string database = DatabaseName(space, shard);
@@ -387,7 +387,7 @@ absl::Status MakeShard(Connection& connection, Space space, uint32_t shard, uint
   if (!missing.ok()) return missing.status();
   // In the usual case nothing is missing.
   if (state == DatabaseState::kHere && missing->empty() &&
-      (space == Space::kId || ReadModShards(connection, shard) > 0)) {
+      (space == ShardSpace::kId || ReadModShards(connection, shard) > 0)) {
     return absl::OkStatus();
   }
   std::vector<std::string> names;

@@ -89,7 +89,7 @@ absl::Status CheckEmpty(Connection& connection, const DatasetSpec& spec, uint32_
 ///
 /// UNAVAILABLE          another process works on the tables, or moves the shard.
 /// FAILED_PRECONDITION  a table has the name that is no dataset's, or that has rows of an unknown dataset.
-absl::Status MakeShard(Connection& connection, Space space, uint32_t shard, uint32_t mod_shards,
+absl::Status MakeShard(Connection& connection, ShardSpace space, uint32_t shard, uint32_t mod_shards,
                        const std::vector<DatasetSpec>& specs, const ReadSpecs& read, TableRecords* records,
                        LeftAlone& left_alone);
 

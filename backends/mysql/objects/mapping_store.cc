@@ -59,11 +59,10 @@ template <typename Work>
 auto MySqlMappingStore::RunOnShardOf(uint64_t from, Repeat repeat, Work work)
     -> std::invoke_result_t<Work, Connection&, const Table&> {
   const uint32_t shard = ObjectId::ShardOf(from);
-  if (fleet_->map(Space::kId).Find(shard) == nullptr) {
-    return absl::InvalidArgumentError(
-        fmt::format("from: shard {} is not open; kv shards get shows which shards are", shard));
+  if (fleet_->map(ShardSpace::kId).Find(shard) == nullptr) {
+    return absl::InvalidArgumentError(fmt::format("from: shard {} is not open", shard));
   }
-  return fleet_->Run(Space::kId, shard, repeat,
+  return fleet_->Run(ShardSpace::kId, shard, repeat,
                      [&](Connection& connection) { return work(connection, dataset_->TableOn(shard)); });
 }
 
@@ -144,7 +143,7 @@ absl::StatusOr<std::vector<ScannedMapping>> MySqlMappingStore::ListFrom(uint32_t
                                                                         const MappingPosition& start,
                                                                         uint64_t limit) {
   return fleet_->Run(
-      Space::kId, shard, Repeat::kAlways,
+      ShardSpace::kId, shard, Repeat::kAlways,
       [&](Connection& connection) -> absl::StatusOr<std::vector<ScannedMapping>> {
         std::vector<ScannedMapping> listed;
         for (Rows rows = connection.Prepare(Sql::kMappingsFrom, dataset_->TableOn(shard))

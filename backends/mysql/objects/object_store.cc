@@ -61,7 +61,7 @@ absl::StatusOr<Object> Visible(Object object, bool include_inactive) {
 }  // namespace
 
 absl::Status MySqlObjectStore::CheckOpen(std::string_view field, uint32_t shard) const {
-  if (fleet_->map(Space::kId).Find(shard) != nullptr) return absl::OkStatus();
+  if (fleet_->map(ShardSpace::kId).Find(shard) != nullptr) return absl::OkStatus();
   return NotOpenError(field, shard);
 }
 
@@ -101,13 +101,12 @@ absl::StatusOr<uint64_t> MySqlObjectStore::Insert(Connection& connection, uint32
   if (local > ObjectId::kMaxLocal) {
     // No ID can name this object.
     connection.Prepare(Sql::kEraseObject, table).Bind(local).Execute();
-    return absl::ResourceExhaustedError(
-        fmt::format("shard {}: all {} local IDs of type {} are used; create on another shard, or give this "
-                    "one the weight 0 (kv shards weight)",
-                    DatabaseName(Space::kId, shard), ObjectId::kMaxLocal, dataset_->type));
+    return absl::ResourceExhaustedError(fmt::format("shard {}: all {} local IDs of type {} are used",
+                                                    DatabaseName(ShardSpace::kId, shard), ObjectId::kMaxLocal,
+                                                    dataset_->type));
   }
   if (local >= kAlarm && (local % 1'000'000 == 0 || !warned_.exchange(true))) {
-    spdlog::warn("shard {}: {} of {} local IDs of dataset {} are used", DatabaseName(Space::kId, shard),
+    spdlog::warn("shard {}: {} of {} local IDs of dataset {} are used", DatabaseName(ShardSpace::kId, shard),
                  local, ObjectId::kMaxLocal, dataset_->family.name);
   }
   return local;
@@ -117,7 +116,7 @@ absl::StatusOr<uint64_t> MySqlObjectStore::CreateOn(uint32_t shard, std::string_
                                                     std::string_view request_id) {
   // The request_id is stored with the object under a unique key: a retried create finds what it has made.
   return fleet_->Run(
-      Space::kId, shard, request_id.empty() ? Repeat::kIfNotCommitted : Repeat::kAlways,
+      ShardSpace::kId, shard, request_id.empty() ? Repeat::kIfNotCommitted : Repeat::kAlways,
       [&](Connection& connection) -> absl::StatusOr<uint64_t> {
         if (auto status = dataset_->CheckDurable(connection, false); !status.ok()) return status;
         absl::StatusOr<uint64_t> local;
@@ -141,7 +140,7 @@ absl::StatusOr<uint64_t> MySqlObjectStore::CreateOn(uint32_t shard, std::string_
 absl::StatusOr<std::optional<uint64_t>> MySqlObjectStore::FindCreated(uint32_t shard,
                                                                       std::string_view request_id) {
   return fleet_->Run(
-      Space::kId, shard, Repeat::kAlways,
+      ShardSpace::kId, shard, Repeat::kAlways,
       [&](Connection& connection) -> absl::StatusOr<std::optional<uint64_t>> {
         Rows made = connection.Prepare(Sql::kFindRequest, dataset_->TableOn(shard)).Bind(request_id).Query();
         if (!made.Next()) return std::nullopt;
@@ -159,7 +158,7 @@ absl::StatusOr<uint64_t> MySqlObjectStore::CreateOnce(const Spread& spread, std:
   // nothing that could be read.
   if (!options.first_attempt) {
     for (const uint32_t shard : fleet_->spreads().EarlierShards(number)) {
-      if (fleet_->map(Space::kId).Find(shard) == nullptr) continue;
+      if (fleet_->map(ShardSpace::kId).Find(shard) == nullptr) continue;
       const auto made = FindCreated(shard, options.request_id);
       if (!made.ok()) return made.status();
       if (*made) return **made;
@@ -189,7 +188,7 @@ absl::StatusOr<uint64_t> MySqlObjectStore::Create(std::string_view data, const C
   int passed_over = 0;
   for (int place = 0; place < kMaxPlaces;) {
     const uint32_t shard = spread->Choose(RandomNumber());
-    const ShardRange* range = fleet_->map(Space::kId).Find(shard);
+    const ShardRange* range = fleet_->map(ShardSpace::kId).Find(shard);
     // Another shard is chosen if this one's host is known to fail. After kMaxPassedOver of them, perhaps all
     // hosts fail, and the create tries them all the same.
     if (passed_over < kMaxPassedOver && range != nullptr && fleet_->PoolOf(range->master).breaker().open()) {
@@ -209,7 +208,7 @@ absl::StatusOr<Object> MySqlObjectStore::Get(uint64_t id, const ObjectReadOption
   const auto shard = ShardOf("object_id", id);
   if (!shard.ok()) return shard.status();
   return fleet_->Run(
-      Space::kId, *shard, Repeat::kAlways, [&](Connection& connection) -> absl::StatusOr<Object> {
+      ShardSpace::kId, *shard, Repeat::kAlways, [&](Connection& connection) -> absl::StatusOr<Object> {
         Rows rows = connection.Prepare(Sql::kGetObject, dataset_->TableOn(*shard)).Bind(LocalOf(id)).Query();
         if (!rows.Next()) return NoObjectError(id);
         return Visible({id, rows.Bytes(1), rows.Uint(2)}, options.include_inactive);
@@ -218,7 +217,7 @@ absl::StatusOr<Object> MySqlObjectStore::Get(uint64_t id, const ObjectReadOption
 
 std::vector<MySqlObjectStore::Group> MySqlObjectStore::GroupByShards(
     std::span<const uint64_t> ids, std::vector<absl::StatusOr<Object>>& results) const {
-  const ShardMap& map = fleet_->map(Space::kId);
+  const ShardMap& map = fleet_->map(ShardSpace::kId);
   // Blocks of neighbouring shards, cut where the host changes; in each block, the places by shard.
   std::map<uint32_t, std::map<uint32_t, std::vector<size_t>>> blocks;
   for (size_t i = 0; i < ids.size(); ++i) {
@@ -268,7 +267,7 @@ void MySqlObjectStore::GetGroup(const Group& group, std::span<const uint64_t> id
     while (size < list.size()) size *= 2;
   }
   const absl::Status status = fleet_->Run(
-      Space::kId, group.first_shard, Repeat::kAlways, [&](Connection& connection) -> absl::Status {
+      ShardSpace::kId, group.first_shard, Repeat::kAlways, [&](Connection& connection) -> absl::Status {
         Call call = connection.Prepare(Sql::kGetObjects, dataset_->TableOn(group.first_shard),
                                        ShardIds(group.shards, size));
         for (const auto& list : locals) {
@@ -336,7 +335,8 @@ std::vector<absl::StatusOr<Object>> MySqlObjectStore::GetMany(std::span<const ui
   std::vector<uint32_t> shards;
   for (const Group& group : groups) shards.push_back(group.first_shard);
   BatchBytes bytes;
-  fleet_->ForEach(Space::kId, shards, [&](size_t i) { GetGroup(groups[i], ids, options, bytes, results); });
+  fleet_->ForEach(ShardSpace::kId, shards,
+                  [&](size_t i) { GetGroup(groups[i], ids, options, bytes, results); });
   return results;
 }
 
@@ -344,7 +344,7 @@ absl::StatusOr<Object> MySqlObjectStore::Update(uint64_t id, const ObjectTransfo
                                                 const UpdateOptions& options) {
   const auto shard = ShardOf("object_id", id);
   if (!shard.ok()) return shard.status();
-  return fleet_->Run(Space::kId, *shard, Repeat::kIfNotCommitted,
+  return fleet_->Run(ShardSpace::kId, *shard, Repeat::kIfNotCommitted,
                      [&](Connection& connection) -> absl::StatusOr<Object> {
                        if (auto status = dataset_->CheckDurable(connection, false); !status.ok())
                          return status;
@@ -384,7 +384,7 @@ absl::Status MySqlObjectStore::Erase(uint64_t id) {
   const auto shard = ShardOf("object_id", id);
   if (!shard.ok()) return shard.status();
   return fleet_->Run(
-      Space::kId, *shard, Repeat::kIfNotCommitted, [&](Connection& connection) -> absl::Status {
+      ShardSpace::kId, *shard, Repeat::kIfNotCommitted, [&](Connection& connection) -> absl::Status {
         if (auto status = dataset_->CheckDurable(connection, false); !status.ok()) return status;
         const uint64_t erased =
             connection.Prepare(Sql::kEraseObject, dataset_->TableOn(*shard)).Bind(LocalOf(id)).Execute();
@@ -396,7 +396,7 @@ absl::Status MySqlObjectStore::Erase(uint64_t id) {
 
 absl::StatusOr<std::vector<MySqlObjectStore::Listed>> MySqlObjectStore::List(uint32_t shard, uint64_t first,
                                                                              uint64_t end, uint64_t limit) {
-  return fleet_->Run(Space::kId, shard, Repeat::kAlways,
+  return fleet_->Run(ShardSpace::kId, shard, Repeat::kAlways,
                      [&](Connection& connection) -> absl::StatusOr<std::vector<Listed>> {
                        std::vector<Listed> listed;
                        for (Rows rows = connection.Prepare(Sql::kScanObjects, dataset_->TableOn(shard))

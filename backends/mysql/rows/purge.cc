@@ -108,7 +108,7 @@ class ShardPurge {
   absl::StatusOr<bool> HasTable() {
     if (fleet_.table_maker() == nullptr) return true;
     return fleet_.Run(
-        Space::kMod, table_.shard, Repeat::kAlways, [&](Connection& connection) -> absl::StatusOr<bool> {
+        ShardSpace::kMod, table_.shard, Repeat::kAlways, [&](Connection& connection) -> absl::StatusOr<bool> {
           const auto never = fleet_.table_maker()->WasNeverMade(connection, spec_, table_.shard);
           if (!never.ok()) return never.status();
           return !*never;
@@ -130,7 +130,8 @@ class ShardPurge {
   /// Lists the columns of the next cells, in order, into columns_. Returns how many cells these are.
   absl::StatusOr<uint64_t> List() {
     return fleet_.Run(
-        Space::kMod, table_.shard, Repeat::kAlways, [&](Connection& connection) -> absl::StatusOr<uint64_t> {
+        ShardSpace::kMod, table_.shard, Repeat::kAlways,
+        [&](Connection& connection) -> absl::StatusOr<uint64_t> {
           columns_.clear();
           lowest_live_ = dataset_.LowestLive(connection);
           uint64_t listed = 0;
@@ -202,7 +203,7 @@ class ShardPurge {
       // Whoever alters the dataset ends the purge by this.
       if (!counts_.Report(0)) return Stopped();
       // A retry calls `lowest` again, and so goes by what is stored by then.
-      auto deleted = fleet_.Run(Space::kMod, table_.shard, Repeat::kAlways,
+      auto deleted = fleet_.Run(ShardSpace::kMod, table_.shard, Repeat::kAlways,
                                 [&](Connection& connection) -> absl::StatusOr<uint64_t> {
                                   Transaction transaction(connection, Transaction::Kind::kWrite);
                                   const uint64_t below = lowest(connection);
@@ -241,7 +242,7 @@ class ShardPurge {
 absl::StatusOr<DatasetStats> MeasureDataset(Fleet& fleet, const DatasetSpec& spec) {
   std::atomic<uint64_t> bytes{0};
   std::atomic<uint64_t> entries{0};
-  const Space space = SpaceOf(spec.shape);
+  const ShardSpace space = SpaceOf(spec.shape);
   const absl::Status status = fleet.OnAllShards(space, [&](const Host& host, uint32_t shard) {
     return fleet.RunOn(host, Place{space, shard}, Repeat::kAlways,
                        [&](Connection& connection) -> absl::Status {
@@ -264,7 +265,7 @@ absl::StatusOr<ReclaimResult> Purge(Fleet& fleet, const Dataset& dataset, const 
   Counts counts(progress, before->approximate_bytes);
   Mutex mutex;  // guards throttles
   std::map<Host, Throttle> throttles;
-  const absl::Status status = fleet.OnAllShards(Space::kMod, [&](const Host& host, uint32_t shard) {
+  const absl::Status status = fleet.OnAllShards(ShardSpace::kMod, [&](const Host& host, uint32_t shard) {
     Throttle* throttle = nullptr;
     {
       const MutexLock lock(mutex);

@@ -38,11 +38,11 @@ absl::StatusOr<std::unique_ptr<RowScan>> MySqlRowScan::Open(std::shared_ptr<Flee
   std::unique_ptr<MySqlRowScan> scan(new MySqlRowScan(std::move(fleet), std::move(dataset), range, options));
   if (!range.shard.empty()) {
     uint32_t shard = 0;
-    while (shard <= scan->last_shard_ && DatabaseName(Space::kMod, shard) != range.shard) ++shard;
+    while (shard <= scan->last_shard_ && DatabaseName(ShardSpace::kMod, shard) != range.shard) ++shard;
     if (shard > scan->last_shard_) {
       return absl::InvalidArgumentError(fmt::format("partition: there is none named '{}', only {} to {}",
-                                                    range.shard, DatabaseName(Space::kMod, 0),
-                                                    DatabaseName(Space::kMod, scan->last_shard_)));
+                                                    range.shard, DatabaseName(ShardSpace::kMod, 0),
+                                                    DatabaseName(ShardSpace::kMod, scan->last_shard_)));
     }
     scan->shard_ = scan->last_shard_ = shard;
   }
@@ -107,7 +107,7 @@ absl::Status MySqlRowScan::Fetch() {
   size_t listed = 0;
   std::string last;
   absl::Status status =
-      fleet_->Run(Space::kMod, shard_, Repeat::kAlways, [&](Connection& connection) -> absl::Status {
+      fleet_->Run(ShardSpace::kMod, shard_, Repeat::kAlways, [&](Connection& connection) -> absl::Status {
         rows.clear();
         last.clear();
         listed = 0;
@@ -187,7 +187,7 @@ absl::StatusOr<bool> MySqlRowScan::Next(ScannedRow& row) {
     std::optional<RowPosition> inside;
     if (next.read_alone) {
       auto page = fleet_->Run(
-          Space::kMod, shard_, Repeat::kAlways, [&](Connection& connection) -> absl::StatusOr<RowPage> {
+          ShardSpace::kMod, shard_, Repeat::kAlways, [&](Connection& connection) -> absl::StatusOr<RowPage> {
             const PageQuery query = Query(dataset_->LowestLive(connection));
             return ReadPage(connection, dataset_->TableOn(shard_), next.key, query, next.after);
           });

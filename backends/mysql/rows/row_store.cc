@@ -31,7 +31,7 @@ absl::StatusOr<RowPage> MySqlRowStore::Get(std::string_view row, const ReadOptio
   const uint32_t shard = ShardOf(row);
   std::optional<std::vector<std::string>> columns;
   return fleet_->Run(
-      Space::kMod, shard, Repeat::kAlways, [&](Connection& connection) -> absl::StatusOr<RowPage> {
+      ShardSpace::kMod, shard, Repeat::kAlways, [&](Connection& connection) -> absl::StatusOr<RowPage> {
         const PageQuery query = MakeQuery(*dataset_, dataset_->LowestLive(connection), options, columns);
         return ReadPage(connection, dataset_->TableOn(shard), row, query, after);
       });
@@ -52,7 +52,7 @@ void MySqlRowStore::ByShard(std::span<const std::string_view> keys,
   for (size_t i = 0; i < keys.size(); ++i) by_shard[ShardOf(keys[i])].push_back(i);
   std::vector<uint32_t> shards;
   for (const auto& [shard, places] : by_shard) shards.push_back(shard);
-  fleet_->ForEach(Space::kMod, shards, [&](size_t i) { work(shards[i], by_shard.at(shards[i])); });
+  fleet_->ForEach(ShardSpace::kMod, shards, [&](size_t i) { work(shards[i], by_shard.at(shards[i])); });
 }
 
 std::vector<size_t> MySqlRowStore::ReadTogether(Connection& connection, const Table& table,
@@ -127,7 +127,7 @@ void MySqlRowStore::GetOnShard(uint32_t shard, std::span<const RowRead> reads, s
       continue;
     }
     const auto rest =
-        fleet_->Run(Space::kMod, shard, Repeat::kAlways,
+        fleet_->Run(ShardSpace::kMod, shard, Repeat::kAlways,
                     [&](Connection& connection) -> absl::StatusOr<std::vector<size_t>> {
                       return ReadTogether(connection, dataset_->TableOn(shard), reads, now, pages);
                     });
@@ -147,7 +147,7 @@ void MySqlRowStore::GetOnShard(uint32_t shard, std::span<const RowRead> reads, s
     }
     std::optional<std::vector<std::string>> columns;
     pages[place] = fleet_->Run(
-        Space::kMod, shard, Repeat::kAlways, [&](Connection& connection) -> absl::StatusOr<RowPage> {
+        ShardSpace::kMod, shard, Repeat::kAlways, [&](Connection& connection) -> absl::StatusOr<RowPage> {
           const PageQuery query =
               MakeQuery(*dataset_, dataset_->LowestLive(connection), reads[place].options, columns);
           return ReadPage(connection, dataset_->TableOn(shard), reads[place].row, query, std::nullopt);
@@ -200,7 +200,7 @@ absl::StatusOr<std::vector<Partition>> MySqlRowStore::Partitions(size_t) {
   // One for each shard, however many are wanted.
   std::vector<Partition> partitions;
   for (uint32_t shard = 0; shard < fleet_->mod_shards(); ++shard) {
-    const std::string name = DatabaseName(Space::kMod, shard);
+    const std::string name = DatabaseName(ShardSpace::kMod, shard);
     partitions.push_back({.name = name, .range = {.shard = name}});
   }
   return partitions;

@@ -148,49 +148,51 @@ absl::StatusOr<PutResult> RowWriter::Put(uint32_t shard, std::string_view row,
   // A write that uses the shard's clock leaves a mark there. For other writes, nothing tells whether they
   // were committed, or whether other clients have deleted them since.
   const Repeat repeat = clocked ? Repeat::kAfterCheck : Repeat::kIfNotCommitted;
-  return fleet_->Run(Space::kMod, shard, repeat, [&](Connection& connection) -> absl::StatusOr<PutResult> {
-    if (auto status = dataset_->CheckDurable(connection, options.sync); !status.ok()) {
-      return in_doubt ? MarkInDoubt(std::move(status)) : status;
-    }
-    const Table table = dataset_->TableOn(shard);
-    std::vector<StoredCell> stored;
-    stored.reserve(cells.size());
-    for (const CellWrite& cell : cells)
-      stored.push_back({row, cell.column, cell.timestamp.value_or(0), cell.value});
-    if (!clocked && cells.size() <= kStatementCells) {
-      Store(connection, table, stored);
-      return PutResult{};
-    }
-    Transaction transaction(connection, Transaction::Kind::kWrite);
-    if (!clocked) {
-      Store(connection, table, stored);
-      transaction.Commit();
-      return PutResult{};
-    }
-    if (in_doubt) {
-      const Fate fate = FateOf(connection, table, *in_doubt);
-      if (fate == Fate::kCommitted) return result;
-      if (fate == Fate::kUnknown) return OutcomeUnknownError();
-    }
-    Sent sent{};
-    uint64_t timestamp = 0;
-    do {
-      auto clock = Clock::Advance(connection, table, {SlotOf(row)}, 1);
-      if (!clock.ok()) return clock.status();
-      timestamp = clock->Next(SlotOf(row));
-      sent = clock->sent();
-    } while (Collides(cells, timestamp));
-    if (options.condition) {
-      if (auto status = Check(connection, table, row, *options.condition); !status.ok()) return status;
-    }
-    for (size_t i = 0; i < cells.size(); ++i) {
-      if (IsAssigned(cells[i])) stored[i].timestamp = timestamp;
-    }
-    if (assigned) result.timestamp = timestamp;
-    Store(connection, table, stored);
-    Commit(transaction, sent, in_doubt);
-    return result;
-  });
+  return fleet_->Run(ShardSpace::kMod, shard, repeat,
+                     [&](Connection& connection) -> absl::StatusOr<PutResult> {
+                       if (auto status = dataset_->CheckDurable(connection, options.sync); !status.ok()) {
+                         return in_doubt ? MarkInDoubt(std::move(status)) : status;
+                       }
+                       const Table table = dataset_->TableOn(shard);
+                       std::vector<StoredCell> stored;
+                       stored.reserve(cells.size());
+                       for (const CellWrite& cell : cells)
+                         stored.push_back({row, cell.column, cell.timestamp.value_or(0), cell.value});
+                       if (!clocked && cells.size() <= kStatementCells) {
+                         Store(connection, table, stored);
+                         return PutResult{};
+                       }
+                       Transaction transaction(connection, Transaction::Kind::kWrite);
+                       if (!clocked) {
+                         Store(connection, table, stored);
+                         transaction.Commit();
+                         return PutResult{};
+                       }
+                       if (in_doubt) {
+                         const Fate fate = FateOf(connection, table, *in_doubt);
+                         if (fate == Fate::kCommitted) return result;
+                         if (fate == Fate::kUnknown) return OutcomeUnknownError();
+                       }
+                       Sent sent{};
+                       uint64_t timestamp = 0;
+                       do {
+                         auto clock = Clock::Advance(connection, table, {SlotOf(row)}, 1);
+                         if (!clock.ok()) return clock.status();
+                         timestamp = clock->Next(SlotOf(row));
+                         sent = clock->sent();
+                       } while (Collides(cells, timestamp));
+                       if (options.condition) {
+                         if (auto status = Check(connection, table, row, *options.condition); !status.ok())
+                           return status;
+                       }
+                       for (size_t i = 0; i < cells.size(); ++i) {
+                         if (IsAssigned(cells[i])) stored[i].timestamp = timestamp;
+                       }
+                       if (assigned) result.timestamp = timestamp;
+                       Store(connection, table, stored);
+                       Commit(transaction, sent, in_doubt);
+                       return result;
+                     });
 }
 
 RowWriter::ClockNeeds RowWriter::ClockNeedsOf(std::span<const RowWrite> writes,
@@ -216,7 +218,7 @@ void RowWriter::PutTogether(uint32_t shard, std::span<const RowWrite> writes, st
   // Put says why.
   const Repeat repeat = needs.slots.empty() ? Repeat::kIfNotCommitted : Repeat::kAfterCheck;
   const absl::Status status =
-      fleet_->Run(Space::kMod, shard, repeat, [&](Connection& connection) -> absl::Status {
+      fleet_->Run(ShardSpace::kMod, shard, repeat, [&](Connection& connection) -> absl::Status {
         if (auto durable = dataset_->CheckDurable(connection, sync); !durable.ok()) {
           return in_doubt ? MarkInDoubt(std::move(durable)) : durable;
         }
@@ -307,7 +309,7 @@ absl::Status RowWriter::Delete(uint32_t shard, std::string_view row, const Delet
     return absl::FailedPreconditionError(
         "cells: single cells can be deleted only where all versions are kept (max_versions = 0)");
   }
-  return fleet_->Run(Space::kMod, shard, Repeat::kIfNotCommitted,
+  return fleet_->Run(ShardSpace::kMod, shard, Repeat::kIfNotCommitted,
                      [&](Connection& connection) -> absl::Status {
                        if (auto status = dataset_->CheckDurable(connection, false); !status.ok())
                          return status;

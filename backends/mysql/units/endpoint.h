@@ -48,7 +48,7 @@ class MySqlEndpoint : public MigrationEndpoint {
   absl::Status RaiseLocalIds(uint64_t epoch, const LocalIdFloors& next) override;
 
  private:
-  Space space() const { return kind_space_; }
+  ShardSpace space() const { return kind_space_; }
   /// Returns the shards that the endpoint is limited to (Limit), or else those of the map in force; in order.
   std::vector<uint32_t> Shards() const;
   /// Makes those tables of the dataset, if it is here, that no call has needed yet.
@@ -80,7 +80,7 @@ class MySqlEndpoint : public MigrationEndpoint {
   const std::shared_ptr<Fleet> fleet_;
   const DatasetSpec spec_;
   const UnitKind kind_;
-  const Space kind_space_;
+  const ShardSpace kind_space_;
   const Dataset base_;
   const Dataset away_;
   const FleetUnits units_;

@@ -15,7 +15,7 @@ namespace kvstore::mysql {
 absl::StatusOr<std::map<uint32_t, std::vector<size_t>>> FleetUnits::ByShard(
     size_t count, const std::function<std::string_view(size_t)>& key) const {
   std::map<uint32_t, std::vector<size_t>> by_shard;
-  const uint32_t mod_shards = space() == Space::kMod ? fleet_->mod_shards() : 1;
+  const uint32_t mod_shards = space() == ShardSpace::kMod ? fleet_->mod_shards() : 1;
   for (size_t i = 0; i < count; ++i) {
     const auto shard = ShardOfUnit(kind_, key(i), mod_shards);
     if (!shard.ok()) return shard.status();

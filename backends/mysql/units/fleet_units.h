@@ -51,7 +51,7 @@ class FleetUnits {
   absl::Status OnAll(const std::function<absl::Status(Connection&, uint32_t)>& work) const;
 
  private:
-  Space space() const { return dataset_.family.space; }
+  ShardSpace space() const { return dataset_.family.space; }
 
   const std::shared_ptr<Fleet> fleet_;
   const UnitKind kind_;

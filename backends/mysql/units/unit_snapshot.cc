@@ -74,7 +74,7 @@ class MySqlUnitSnapshot : public UnitSnapshot {
   }
 
  private:
-  Space space() const { return dataset_->family.space; }
+  ShardSpace space() const { return dataset_->family.space; }
   UnitKind kind() const { return {spec_.shape, spec_.type}; }
 
   /// Calls `work` for all hosts, in parallel. Returns the first host's failure, with its name.

@@ -43,7 +43,8 @@ absl::StatusOr<std::vector<LogItem>> ReadAll(const std::vector<std::string>& eve
       [&]() -> absl::StatusOr<std::string_view> {
         return at < events.size() ? std::string_view(events[at++]) : std::string_view();
       },
-      after, [](const LoggedTable& table) { return table.Shard(Space::kMod) || table.Shard(Space::kId); },
+      after,
+      [](const LoggedTable& table) { return table.Shard(ShardSpace::kMod) || table.Shard(ShardSpace::kId); },
       checksums);
   std::vector<LogItem> items;
   for (;;) {
@@ -75,8 +76,8 @@ TEST(RowEvents, OfARealServerDecode) {
   EXPECT_EQ(table->database, "mod00003");
   EXPECT_EQ(table->name, "rows");
   EXPECT_EQ(table->Form(), TableForm::kRows);
-  EXPECT_EQ(table->Shard(Space::kMod), 3u);
-  EXPECT_EQ(table->Shard(Space::kId), std::nullopt);
+  EXPECT_EQ(table->Shard(ShardSpace::kMod), 3u);
+  EXPECT_EQ(table->Shard(ShardSpace::kId), std::nullopt);
   auto touched = DecodeEvent(rows);
   ASSERT_OK(touched);
   touched->body.remove_suffix(kChecksumBytes);
@@ -90,8 +91,8 @@ TEST(RowEvents, OnlyShardsDatabasesHaveShards) {
   for (const char* other : {"db1", "db000011x", "db", "mod00001_moved", "mysql", "db99999999999"}) {
     LoggedTable table;
     table.database = other;
-    EXPECT_EQ(table.Shard(Space::kId), std::nullopt) << other;
-    EXPECT_EQ(table.Shard(Space::kMod), std::nullopt) << other;
+    EXPECT_EQ(table.Shard(ShardSpace::kId), std::nullopt) << other;
+    EXPECT_EQ(table.Shard(ShardSpace::kMod), std::nullopt) << other;
   }
 }
 
@@ -152,7 +153,7 @@ TEST(LogReader, HostileBytesAreErrors) {
 }
 
 TEST(PageBuilder, GoesOnInTheMiddleOfATransaction) {
-  const DatasetTables tables{.space = Space::kMod, .name = "events", .shape = Shape::kRows};
+  const DatasetTables tables{.space = ShardSpace::kMod, .name = "events", .shape = Shape::kRows};
   LoggedTable table;
   table.database = "mod00001";
   table.name = "events";
@@ -201,7 +202,7 @@ TEST(LogReader, ATransactionWithoutAnEndIsCompleteWhereTheNextBegins) {
 }
 
 TEST(PageBuilder, StatementsThatExchangeATableAreNoSilentGap) {
-  const DatasetTables tables{.space = Space::kMod, .name = "events", .shape = Shape::kRows};
+  const DatasetTables tables{.space = ShardSpace::kMod, .name = "events", .shape = Shape::kRows};
   const PageBuilder builder(tables, {}, 1, false);
   const auto check = [&](const std::string& text, bool standalone, const std::string& database = "") {
     return builder.Check({.database = database, .text = text}, standalone);
@@ -227,7 +228,7 @@ TEST(PageBuilder, StatementsThatExchangeATableAreNoSilentGap) {
 }
 
 TEST(PageBuilder, HoldsWhereAShardWasPutAwayAndTheMapDoesNotKnow) {
-  DatasetTables tables{.space = Space::kMod, .name = "events", .shape = Shape::kRows};
+  DatasetTables tables{.space = ShardSpace::kMod, .name = "events", .shape = Shape::kRows};
   std::vector<uint32_t> asked;
   tables.awaits_map = [&](uint32_t shard) {
     asked.push_back(shard);

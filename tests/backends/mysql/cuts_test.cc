@@ -95,7 +95,7 @@ TEST(Cuts, ASnapshotWhoseEndIsLostIsNoWriteInDoubt) {
     snapshot.Commit();
     return absl::OkStatus();
   };
-  const auto run = [&] { return fleet.Run(mysql::Space::kId, kOfFirst, mysql::Repeat::kAlways, read); };
+  const auto run = [&] { return fleet.Run(ShardSpace::kId, kOfFirst, mysql::Repeat::kAlways, read); };
   ASSERT_OK(run());
   proxied.proxy.CutAtAnswerTo("COMMIT", /*for_good=*/true);
   const absl::Status lost = run();
@@ -135,7 +135,7 @@ TEST(Cuts, APutWhoseCommitIsLostIsNotPutTwice) {
 
 /// Sets the clock of the row's shard far ahead, so that the next timestamps do not depend on the time.
 void SetClockAhead(const std::string& row) {
-  const std::string shard = mysql::DatabaseName(mysql::Space::kMod, ModShard(row, TestFleet::kShards));
+  const std::string shard = mysql::DatabaseName(ShardSpace::kMod, ModShard(row, TestFleet::kShards));
   std::string values;
   for (uint32_t slot = 0; slot < mysql::RowWriter::kClockSlots; ++slot) {
     values += (slot == 0 ? "(" : ", (") + std::to_string(slot) + ", 4000000000000)";
@@ -145,7 +145,7 @@ void SetClockAhead(const std::string& row) {
 
 void ResetClock(const std::string& row) {
   SharedFleet().server(0).Run("DELETE FROM " +
-                              mysql::DatabaseName(mysql::Space::kMod, ModShard(row, TestFleet::kShards)) +
+                              mysql::DatabaseName(ShardSpace::kMod, ModShard(row, TestFleet::kShards)) +
                               ".`kv$clock`");
 }
 

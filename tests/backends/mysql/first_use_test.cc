@@ -85,7 +85,7 @@ TEST_F(FirstUseTest, ManyCallsThatNeedATableAtOnceMakeItOnce) {
   for (std::thread& thread : threads) thread.join();
   for (uint32_t shard = 1; shard < 8; ++shard) {
     EXPECT_EQ(SharedFleet().OfShard(shard).Run("SELECT COUNT(*) FROM " +
-                                               mysql::DatabaseName(mysql::Space::kId, shard) + ".pins"),
+                                               mysql::DatabaseName(ShardSpace::kId, shard) + ".pins"),
               "8\n");
   }
   EXPECT_EQ(CountTables("pins"), kAtFirst + 7);
@@ -125,7 +125,7 @@ TEST_F(FirstUseTest, AShardWithoutDatabaseOrThatMovesGetsNoTable) {
 }
 
 TEST_F(FirstUseTest, ACallWaitsWhileTheShardsTablesAreWorkedOn) {
-  const auto mover = *mysql::Connection::Open(pins_.backend->fleet().map(mysql::Space::kId).Find(4)->master,
+  const auto mover = *mysql::Connection::Open(pins_.backend->fleet().map(ShardSpace::kId).Find(4)->master,
                                               pins_.backend->fleet().options());
   auto lock = std::make_unique<mysql::ServerLock>(*mover, std::vector{mysql::ShardLock("db00004")},
                                                   mysql::Holder::kEnds);
@@ -209,7 +209,7 @@ TEST_F(FirstUseTest, ADatasetIsNotCreatedWhereATableOfAnotherOneHasItsName) {
   spec.name = "boards";
   spec.incarnation = 99;
   const auto connection = *mysql::Connection::Open(
-      pins_.backend->fleet().map(mysql::Space::kId).Find(5)->master, pins_.backend->fleet().options());
+      pins_.backend->fleet().map(ShardSpace::kId).Find(5)->master, pins_.backend->fleet().options());
   mysql::CreateTable(*connection, spec, 5);
   spec.incarnation = 100;
   const absl::Status refused = pins_.backend->CreateDataset(spec);

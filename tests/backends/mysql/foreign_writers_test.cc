@@ -38,7 +38,7 @@ class CapturedDatasetTest : public ::testing::Test {
     EXPECT_OK(endpoint_->TransitionTo(kEpoch, State::kServing, true));
   }
   Host HostOf(const std::string& row) {
-    return dataset_.backend->fleet().map(mysql::Space::kMod).Find(ModShard(row, TestFleet::kShards))->master;
+    return dataset_.backend->fleet().map(ShardSpace::kMod).Find(ModShard(row, TestFleet::kShards))->master;
   }
   /// Returns a connection as any other program would have it.
   std::unique_ptr<Connection> Connect(const std::string& row) {

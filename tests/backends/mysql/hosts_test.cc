@@ -464,7 +464,7 @@ TEST(Hosts, AMapThatMovesARangeUnderLoadFailsNoCall) {
     if (id.ok()) ++created;
   });
   const auto master = [&] {
-    return dataset.backend->fleet().map(mysql::Space::kId).Find(0)->master.ToString();
+    return dataset.backend->fleet().map(ShardSpace::kId).Find(0)->master.ToString();
   };
   for (int move = 0; move < 4; ++move) {
     ASSERT_TRUE(outcomes.MoreGood(200));
@@ -479,7 +479,7 @@ TEST(Hosts, AMapThatMovesARangeUnderLoadFailsNoCall) {
   // No object was created twice, and none was acknowledged that is not stored.
   uint64_t stored = 0;
   for (uint32_t shard = 0; shard < TestFleet::kShards; ++shard) {
-    const std::string table = mysql::DatabaseName(mysql::Space::kId, shard) + ".pins";
+    const std::string table = mysql::DatabaseName(ShardSpace::kId, shard) + ".pins";
     stored += std::stoull(SharedFleet().OfShard(shard).Run("SELECT COUNT(*) FROM " + table));
   }
   EXPECT_EQ(stored, created + 2);

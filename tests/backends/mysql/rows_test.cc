@@ -178,7 +178,7 @@ TEST(Rows, AssignedTimestampsAreTheShardsNotTheCallers) {
   const std::string row = "r";
   // The shard's clock is ahead, as after the promotion of a host whose time is behind.
   const uint64_t ahead = WallClockMs() + 3'600'000;
-  const std::string shard = mysql::DatabaseName(mysql::Space::kMod, ModShard(row, TestFleet::kShards));
+  const std::string shard = mysql::DatabaseName(ShardSpace::kMod, ModShard(row, TestFleet::kShards));
   for (uint32_t slot = 0; slot < mysql::RowWriter::kClockSlots; ++slot) {
     ServerOf(row).Run("REPLACE INTO " + shard + ".`kv$clock` VALUES (" + std::to_string(slot) + ", " +
                       std::to_string(ahead) + ")");
@@ -359,7 +359,7 @@ TEST(Rows, AScanThatFindsNothingReadsItsRangeInPiecesAndSeesThatTheCallIsOver) {
   ServerOf(row).Run("INSERT INTO " + TableOf(row) + " SELECT 's', 'wide', seq, 'v' FROM " +
                     Numbers(2, 30000));
   ServerOf(row).Run("INSERT INTO " + TableOf(row) + " VALUES ('t', 'd', 2, 'v'), ('u', 'c', 1, 'v')");
-  RowRange range{.shard = mysql::DatabaseName(mysql::Space::kMod, ModShard(row, TestFleet::kShards))};
+  RowRange range{.shard = mysql::DatabaseName(ShardSpace::kMod, ModShard(row, TestFleet::kShards))};
   const ScanOptions of_a_column{.columns = {{"d"}}};
   const ScanOptions of_a_time{.columns = {{"c", "d"}}, .time_range = {.start = 2}};
   for (const ScanOptions& options : {of_a_column, of_a_time}) {

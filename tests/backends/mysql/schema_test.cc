@@ -28,7 +28,7 @@ TEST(Schema, AMissingTableIsToldWithShardAndHost) {
   Opened dataset({.name = "events"});
   const uint32_t shard = ModShard("r", TestFleet::kShards);
   MariaDbServer& server = SharedFleet().OfShard(shard);
-  server.Run("DROP TABLE " + mysql::DatabaseName(mysql::Space::kMod, shard) + ".events");
+  server.Run("DROP TABLE " + mysql::DatabaseName(ShardSpace::kMod, shard) + ".events");
   EXPECT_THAT(dataset.rows->Get("r", {}, std::nullopt),
               FailsWith(absl::StatusCode::kFailedPrecondition, "at " + server.address()));
   EXPECT_THAT(dataset.rows->Get("r", {}, std::nullopt),
@@ -38,13 +38,13 @@ TEST(Schema, AMissingTableIsToldWithShardAndHost) {
 TEST(Schema, AnotherNumberOfModShardsIsRefused) {
   Opened dataset({.name = "events"});
   for (uint32_t shard : {0, 8}) {
-    SharedFleet().OfShard(shard).Run("ALTER TABLE " + mysql::DatabaseName(mysql::Space::kMod, shard) +
+    SharedFleet().OfShard(shard).Run("ALTER TABLE " + mysql::DatabaseName(ShardSpace::kMod, shard) +
                                      ".`kv$clock` COMMENT 'kvstore mod_shards=32'");
   }
   EXPECT_THAT(dataset.backend->OpenRows(dataset.spec),
               FailsWith(absl::StatusCode::kFailedPrecondition, "made with 32"));
   for (uint32_t shard : {0, 8}) {
-    SharedFleet().OfShard(shard).Run("ALTER TABLE " + mysql::DatabaseName(mysql::Space::kMod, shard) +
+    SharedFleet().OfShard(shard).Run("ALTER TABLE " + mysql::DatabaseName(ShardSpace::kMod, shard) +
                                      ".`kv$clock` COMMENT 'kvstore mod_shards=16'");
   }
 }

@@ -5,7 +5,7 @@
 namespace kvstore::testing {
 
 std::string TableOf(std::string_view row) {
-  return mysql::DatabaseName(mysql::Space::kMod, ModShard(row, TestFleet::kShards)) + ".events";
+  return mysql::DatabaseName(ShardSpace::kMod, ModShard(row, TestFleet::kShards)) + ".events";
 }
 
 MariaDbServer& ServerOf(std::string_view row) {

@@ -173,8 +173,8 @@ TEST(Init, MakesNoTableInAShardThatIsTakenAwayAtThatMoment) {
   const Opened dataset({.name = "events"});
   MariaDbServer& server = SharedFleet().OfShard(4);
   server.Run("DROP TABLE mod00004.events");
-  const auto mover = *mysql::Connection::Open(
-      dataset.backend->fleet().map(mysql::Space::kMod).Find(4)->master, dataset.backend->fleet().options());
+  const auto mover = *mysql::Connection::Open(dataset.backend->fleet().map(ShardSpace::kMod).Find(4)->master,
+                                              dataset.backend->fleet().options());
   const mysql::ServerLock lock(*mover, {mysql::ShardLock("mod00004")}, mysql::Holder::kEnds);
   ASSERT_TRUE(lock.held());
   EXPECT_THAT(dataset.backend->Init(Always(dataset.spec), nullptr),
@@ -354,7 +354,7 @@ TEST(Purge, ThatWaitsForItsRateGivesWayToADrop) {
   ASSERT_OK(router->CreateDataset({.name = "events"}));
   // By its rate, one shard with so many cells takes a quarter of an hour.
   for (uint32_t shard = 0; shard < TestFleet::kShards; ++shard) {
-    SharedFleet().OfShard(shard).Run("INSERT INTO " + mysql::DatabaseName(mysql::Space::kMod, shard) +
+    SharedFleet().OfShard(shard).Run("INSERT INTO " + mysql::DatabaseName(ShardSpace::kMod, shard) +
                                      ".events SELECT 'r', 'c', seq, 'v' FROM " + Numbers(1, 1000));
   }
   absl::StatusOr<ReclaimResult> purged;
