@@ -99,8 +99,8 @@ class Backend {
     return absl::UnimplementedError("backend: '" + spec.backend + "' does not keep changes");
   }
 
-  /// Stores a consumer's position, and keeps all later changes until it is moved or dropped
-  /// (KVStore::SetConsumer, which has checked the name). OUT_OF_RANGE as for ReadChanges.
+  /// Stores a consumer's position, and keeps the changes after it until the consumer has another position or
+  /// is dropped (KVStore::SetConsumer, which has checked the name). OUT_OF_RANGE as for ReadChanges.
   [[nodiscard]] virtual absl::Status SetConsumer(const DatasetSpec& spec, std::string_view /*name*/,
                                                  std::string_view /*position*/) {
     return absl::UnimplementedError("backend: '" + spec.backend + "' does not keep changes");

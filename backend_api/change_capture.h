@@ -12,7 +12,7 @@ namespace kvstore {
 
 /// An entry of a dirty log, which records that a write touched a unit.
 struct DirtyEntry {
-  uint32_t log = 0;  ///< The backend's log, for example that of a shard.
+  uint32_t log = 0;  ///< The number of one of the backend's logs, for example of a shard's.
   uint64_t id = 0;   ///< Never used twice in a log.
   /// The unit's key. For rows also enc(row) alone, if the whole row was touched.
   std::string key;

@@ -104,7 +104,8 @@ class UnitReader : public UnitView {
   /// UNIMPLEMENTED       the readers of migrations, and of backends behind another server, take none.
   [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<UnitSnapshot>> Snapshot(std::chrono::seconds max_age);
 
-  // The units themselves do not tell the following. A copy must continue from it before clients write to it.
+  // The units themselves do not tell the following. A copy must be given it (UnitWriter::RaiseTimestamp and
+  // RaiseLocalIds) before clients write to the copy.
 
   /// Returns the highest timestamp (ms) that was assigned to a row; 0 for other shapes.
   [[nodiscard]] virtual absl::StatusOr<uint64_t> LastTimestamp() = 0;

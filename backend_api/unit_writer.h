@@ -29,7 +29,7 @@ class UnitWriter {
   /// Makes all timestamps that are assigned from now on higher than this one.
   [[nodiscard]] virtual absl::Status RaiseTimestamp(uint64_t epoch, uint64_t timestamp) = 0;
   /// Makes all local IDs that are assigned from now on at least these. INVALID_ARGUMENT if a shard of
-  /// `next.shards` is not open here; of the others those are raised that are.
+  /// `next.shards` is not open here. `next.others` applies to all other shards that are open here.
   [[nodiscard]] virtual absl::Status RaiseLocalIds(uint64_t epoch, const LocalIdFloors& next) = 0;
 };
 

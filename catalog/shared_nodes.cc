@@ -56,7 +56,7 @@ absl::StatusOr<SharedNodes> DecodeSharedNodes(std::string_view text) {
   JsonFields contents(found == nullptr ? kNone : *found, "nodes.");
   SharedNodes nodes;
   for (const auto& [path, unused] : all.items()) {
-    // Nothing else may be restored into ZooKeeper.
+    // Only nodes that a backup has may be restored into ZooKeeper.
     if (!IsSharedNode(path)) contents.Fail(path, "is not the path of a node that a backup has");
     nodes[path] = contents.Bytes(path);
   }

@@ -35,9 +35,7 @@ absl::StatusOr<SharedNodes> DecodeSharedNodes(std::string_view text);
 /// Returns the entries of the datasets that exist, by name. Leaves out those that were being created or
 /// dropped, and those that cannot be read.
 ///
-/// unreadable  receives "datasets/events: " and what is wrong with it, for each entry that cannot be read.
-/// May be
-///             null.
+/// unreadable  receives a line "datasets/NAME: ERROR" for each entry that cannot be read. May be null.
 std::vector<CatalogEntry> ActiveEntries(const SharedNodes& nodes,
                                         std::vector<std::string>* unreadable = nullptr);
 

@@ -215,7 +215,7 @@ absl::Status MySqlBackend::CheckThere(const DatasetSpec& spec) {
           if (space == ShardSpace::kId) return absl::OkStatus();
           if (const uint32_t made = mysql::ReadModShards(connection, shard); made != mod_shards) {
             return absl::FailedPreconditionError(
-                fmt::format("shard {}: the mod map has {} shards, but its data was made with {}, so rows "
+                fmt::format("shard {}: the mod map has {} shards, but this shard was made with {}, so rows "
                             "would be looked up on the wrong shards; kv shards history --mod shows earlier "
                             "maps, kv shards undo --mod puts the one before in force again",
                             mysql::DatabaseName(space, shard), mod_shards, made));

@@ -34,7 +34,7 @@ inline constexpr size_t kMaxWritten = size_t{256} << 10;
 inline constexpr size_t kMaxUnreadAnswers = size_t{256} << 10;
 /// Answers to lines are sent together until they have so many bytes.
 inline constexpr size_t kSentTogether = size_t{64} << 10;
-/// After the last answer so many bytes from the client are discarded before the connection is closed.
+/// Bytes that a client sends after the last answer are discarded; beyond so many the connection is closed.
 inline constexpr size_t kMaxLingering = size_t{4} << 20;
 
 /// How long a head may take to come, or a TLS handshake.

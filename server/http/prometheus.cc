@@ -293,7 +293,7 @@ const JsonOperations& PrometheusOperations() {
     add("query_range", Operation::kQueryReport, "Evaluates a query at many times", range, &ServeQuery);
     add("query", Operation::kQueryReport, "Evaluates a query once", instant, &ServeQuery);
     add("series", Operation::kQueryReport, "Returns the series that match", &ReadMatch, &ServeSeries);
-    // These answer with reports that the caller may read.
+    // The answers of these tell only of reports that the caller may read.
     add("labels", Operation::kListReports, "Returns the segment keys", &ReadMatch, &ServeLabels);
     add(kLabelValues, Operation::kListReports, "Returns the values of a key", &ReadMatch, &ServeLabelValues);
     all.at(std::string(kLabelValues)).wrap = &WrapLabelValues;

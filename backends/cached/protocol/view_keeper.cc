@@ -43,7 +43,8 @@ absl::StatusOr<ViewKeeper::Turn> ViewKeeper::TakeTurn(bool share) {
   MutexLock lock(mutex_);
   const uint64_t before = begun_;
   for (;;) {
-    // An answer, or a failure, that another thread got since this one came is as good as its own.
+    // The answer to a question that another thread has asked since this one came is as good as its own, and
+    // so is a failure of a moment ago (kRest).
     if (share && answered_ > before) return Turn::kAnswered;
     if (share && !problem_.ok() && BootClock::now() < failed_ + kRest) return problem_;
     if (!asking_) break;

@@ -28,8 +28,8 @@ using Patience = MasterAsks::Patience;
 /// A token that has nothing before it is made anew when the last one is so old, so that it does not become
 /// too old while only other datasets are written.
 constexpr uint64_t kRenewMs = 1000;
-/// For how long a process may not see a new shard map. A token is refused if it lacks a pair whose logs were
-/// purged and begin later than this before the token was made.
+/// The longest time that a process may go on with an old shard map. A token without a pair of the map in
+/// force is refused if that pair's log was purged, unless the log began at least so long before the token.
 constexpr uint64_t kMapDelayMs = 600'000;
 /// A position may name at most so many pairs that have no shards any more; their logs are read too.
 constexpr size_t kMaxFormerPairs = 64;

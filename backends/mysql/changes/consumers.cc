@@ -49,7 +49,7 @@ absl::Status Consumers::Set(const DatasetSpec& spec, std::string_view name, std:
     if (before.ok()) {
       version = before->version;
       const auto noted = ChangePosition::Decode(before->position);
-      // A position that is noted in a log that was lost may be after all that comes, so it does not count.
+      // A noted position does not count if its log was lost or purged: it may be after all that comes.
       if (noted.ok() && HasPassed(*noted, *place) &&
           !changes_.Measure(SpaceOf(spec.shape), {&*noted, 1}).front().is_lost) {
         return absl::FailedPreconditionError(fmt::format(

@@ -12,8 +12,9 @@ namespace {
 constexpr size_t kEventHeaderBytes = 19;
 /// In the flags of an event kGtid: no commit follows.
 constexpr uint8_t kStandaloneFlag = 1;
-/// The part of an event kQuery before the status, the database and the text.
+/// The bytes that an event kExecuteLoad has in addition, after those of kQueryHeaderBytes.
 constexpr size_t kLoadHeaderBytes = 4 + 4 + 4 + 1;
+/// The bytes of an event kQuery before the status, the database and the text.
 constexpr size_t kQueryHeaderBytes = 13;
 
 // Types of columns, as the protocol numbers them.

@@ -11,7 +11,7 @@
 /// Functions that take a Connection throw sql::SQLException.
 namespace kvstore::mysql {
 
-/// Says what happens to another connection that has a lock, once it was waited for for a second.
+/// Says what happens to another connection that still has a lock after a wait of one second.
 enum class Holder : uint8_t {
   kEnds,  ///< The server kills it: its owner was taken for dead, or stopped, and must not go on.
   kStays  ///< It keeps the lock, which is not acquired.

@@ -75,7 +75,7 @@ absl::StatusOr<std::unique_ptr<UnitScan>> FleetUnits::Scan(const UnitRange& rang
     std::erase_if(shards, [&](uint32_t shard) { return DatabaseName(space(), shard) != range.shard; });
     if (shards.empty()) {
       return absl::InvalidArgumentError(
-          fmt::format("partition: '{}' is not an open shard of this dataset; its shards are named as {}",
+          fmt::format("partition: '{}' is not an open shard of this dataset; shards have names such as {}",
                       range.shard, DatabaseName(space(), 7)));
     }
   }

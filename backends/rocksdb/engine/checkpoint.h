@@ -17,8 +17,8 @@ namespace kvstore::rocks {
 enum class CatalogFile : uint8_t {
   kMayLack,  ///< There may be no catalog: the store has never had a dataset.
   kNeeded,   ///< FAILED_PRECONDITION if there is no catalog: nothing else explains the data.
-  /// Nothing: the catalog is in ZooKeeper. A catalog in the directory is from another time, and is left out,
-  /// as are records of migrations.
+  /// It need not: the catalog is in ZooKeeper. A catalog in the directory is from another time, and is left
+  /// out, as are records of migrations.
   kElsewhere,
 };
 

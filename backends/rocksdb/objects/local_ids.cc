@@ -140,7 +140,7 @@ absl::Status LocalIds::RaiseTo(const LocalIdFloors& least) {
     if (*floor < least.others) {
       if (auto status = StoreFloor(*engine_, incarnation, least.others); !status.ok()) return status;
     }
-    // Those that were read before know nothing of it.
+    // Counters that are in memory already were read before the floor was raised.
     for (const auto& [shard, counter] : counters_) {
       if (auto status = Raise(shard, least.others); !status.ok()) return status;
     }
