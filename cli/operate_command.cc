@@ -34,7 +34,7 @@ using operate::Event;
 using operate::Orchestrator;
 using operate::PairRecords;
 
-/// The time that a statement to a host that hangs may take, and a few calls of ZooKeeper.
+/// The time that a statement to a host that hangs, and a few calls of ZooKeeper, may take.
 constexpr std::chrono::seconds kToStop{20};
 
 /// The configuration of a fleet with an operator's login. Throws Failure, and as WrongUsage.

@@ -33,7 +33,7 @@ struct PairBackup {
   uint64_t domain = 0;
   std::unique_ptr<BlobStore> blobs;
   backup::Manifest manifest;
-  /// The error of a newer backup that cannot be read; empty if there is none.
+  /// The error of the newest later backup that cannot be read; empty if there is none.
   std::string problem;
 };
 

@@ -50,7 +50,8 @@ class Orchestrator {
   /// Thread-safe; may be called before Run.
   void Stop();
 
-  /// Whether the last look was made, and told to the others, within the last ten seconds. Thread-safe.
+  /// Whether within the last ten seconds a look was made and told to the others, or, after the first look,
+  /// this process has told them that it is busy (SayBusy). Thread-safe.
   bool ready() const;
   /// Thread-safe.
   void Describe(MetricsSink& sink) const;

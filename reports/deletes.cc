@@ -93,9 +93,10 @@ absl::Status DropReport(const Metadata& metadata, const std::string& report) {
   KV_RETURN_IF_ERROR(DeleteRows(metadata, info.settings, some_gone));
   absl::Status removed = metadata.Remove(info);
   if (!removed.ok()) return some_gone ? AfterSome(std::move(removed)) : removed;
-  // Loaders that began before may have written after the scan, and somebody may have made roll-ups meanwhile.
-  // From now on they are refused, and nobody else would find their rows, because the ID is never given again.
-  // Whoever puts a row after this second scan removes it (RemoveIfDropped).
+  // Loaders that began before may have written rows where the scan had passed already, and somebody may have
+  // made roll-ups meanwhile. From now on they are refused, and nobody else would find their rows, because the
+  // ID is never given again. Whoever puts a row where this second scan has passed removes it
+  // (RemoveIfDropped).
   KV_RETURN_IF_ERROR(AfterSome(DeleteRows(metadata, info.settings, some_gone)));
   return AfterSome(RemoveRollups(metadata, info.settings, UINT64_MAX));
 }

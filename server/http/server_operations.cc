@@ -306,7 +306,7 @@ std::vector<JsonOperation> ServerOperations() {
        .serve = &OperateShards},
       {.name = "get_shard_map",
        .operation = Operation::kGetShardMap,
-       .form = {.summary = "Returns the shard map in force, as it is stored",
+       .form = {.summary = "Returns the shard map in force, as the text that people edit",
                 .get = "/v1/shard_map",
                 .request = {OptionalField("space", "ShardSpace")},
                 .answer = {RequiredField("map", "Text")}},

@@ -89,7 +89,7 @@ TEST(MigrateStatus, TheTextHasTheLimitsInForce) {
       StatusText(status),
       ::testing::HasSubstr(
           "limits        --share 25 --units-per-s 10000 --bytes-per-s 0 --max-read-us 0; 0 is no limit\n"));
-  // A migration that has ended has these fields only.
+  // kv has only these fields if the migration ended while it watched.
   EXPECT_THAT(StatusText({{"dataset", "events"}, {"phase", "aborted"}}),
               ::testing::StartsWith("dataset       events\nphase         aborted\n"));
 }

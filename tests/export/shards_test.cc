@@ -79,7 +79,7 @@ TEST_F(ShardsExportTest, RowsObjectsAndMappingsAreAllThere) {
   EXPECT_TRUE(events.snapshot);
   EXPECT_EQ(events.TotalRows(), 300u);
   EXPECT_EQ(all(events), rows);
-  // Files begin after the rows of another shard, but row groups do not.
+  // A file may have rows of several shards; where keys go back, a new row group begins.
   for (const exports::ExportedFile& file : events.files) EXPECT_GE(file.row_groups, 1u);
   EXPECT_EQ(all(Export("pins")), pins);
   EXPECT_EQ(all(Export("boards")), boards);

@@ -72,7 +72,7 @@ TEST_F(HostileRespTest, WhoFindsNoRoomIsTold) {
 }
 
 TEST_F(HostileRespTest, CommandsForWhichThereIsNoRoomLeaveNothingBehind) {
-  // The server cuts no client that it has room for before all have asked.
+  // The server does not cut off a client that it has room for before all have asked.
   Serve({{"resp", address_}, {"limits", {{"stall_ms", 10'000}, {"max_bytes", 64 * kMiB}}}},
         /*descriptors=*/"400");
   // Each client sends 1.5 MB of a command whose end never comes. For the places of its words the server needs

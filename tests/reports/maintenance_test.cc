@@ -62,7 +62,7 @@ TEST_F(MaintenanceTest, MergesChunksAndMakesRollups) {
   query.group_by = {};
   const QueryResult before = Ask(query);
   EXPECT_EQ(before.cost.rows, 2u);
-  // Later writes make the rollups be made again.
+  // After later writes the roll-ups are made again.
   Write(kDay, 1'000);
   Write(kDay, 2'000);
   ASSERT_TRUE(Eventually([&] { return maintenance.figures().rollups_made >= 3; }));

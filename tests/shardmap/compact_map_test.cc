@@ -126,7 +126,7 @@ TEST(CompactMap, HostileBytesAreRefusedAndSayWhy) {
     text.replace(text.find(from), from.size(), to);
     return Pack(text);
   };
-  // The parser must drop a long list in a time that does not grow with each item that it drops.
+  // Dropping an item must not take longer the more items its list has.
   std::string many = R"({"gaps":[)";
   for (int i = 0; i < 1'000'000; ++i) many += "1,";
   for (int i = 0; i < 1'500'000; ++i) many += "{},";
