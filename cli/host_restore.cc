@@ -116,7 +116,7 @@ struct FoundNodes {
 std::optional<FoundNodes> LastNodesOfLog(BlobStore& blobs, const fleet_backup::BinlogChain& chain) {
   if (chain.segments.empty()) return std::nullopt;
   const auto last = OrFail(fleet_backup::FetchBinlogSegment(blobs, chain.segments.back()));
-  FoundNodes found{.at_ms = last.segment.last_ms, .of = "", .text = ""};
+  FoundNodes found{.at_ms = std::max(last.segment.last_ms, last.segment.nodes_ms), .of = "", .text = ""};
   found.text = OrFail(fleet_backup::NodesAfter(blobs, last.segment));
   return found.text.empty() ? std::nullopt : std::optional(std::move(found));
 }
@@ -128,7 +128,10 @@ std::optional<FoundNodes> NodesOfLogAt(BlobStore& blobs, const fleet_backup::Bin
   OrFail(fleet_backup::ReadChain(blobs, chain,
                                  [&](const fleet_backup::BinlogSegment& segment) -> absl::StatusOr<bool> {
                                    if (segment.last_ms / 1000 >= at_ms / 1000) return false;
-                                   found.at_ms = std::max(found.at_ms, segment.last_ms);
+                                   // Nodes are read when a segment is sent, which may be long after its
+                                   // transactions.
+                                   if (segment.nodes_ms / 1000 >= at_ms / 1000) return false;
+                                   found.at_ms = std::max({found.at_ms, segment.last_ms, segment.nodes_ms});
                                    if (!segment.nodes.empty()) found.text = segment.nodes;
                                    return true;
                                  }));

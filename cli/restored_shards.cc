@@ -15,6 +15,7 @@
 #include "assembly/open_router.h"
 #include "base/files.h"
 #include "catalog/shared_nodes.h"
+#include "cli/escape.h"
 #include "json/json_text.h"
 #include "shardmap/mod_shard.h"
 #include "shardmap/shard_map.h"
@@ -38,7 +39,8 @@ struct RestoredDatasets {
 RestoredDatasets FindDatasets(const SharedNodes& nodes, const std::set<std::string>& tables,
                               ShardSpace space) {
   std::map<std::string, std::vector<CatalogEntry>> by_backend;
-  for (CatalogEntry& entry : ActiveEntries(nodes)) {
+  std::vector<std::string> unreadable;
+  for (CatalogEntry& entry : ActiveEntries(nodes, &unreadable)) {
     const std::string& table = entry.spec.table.empty() ? entry.spec.name : entry.spec.table;
     if ((entry.spec.shape == Shape::kRows) != (space == ShardSpace::kMod) || !tables.contains(table))
       continue;
@@ -46,6 +48,9 @@ RestoredDatasets FindDatasets(const SharedNodes& nodes, const std::set<std::stri
     entry.other_backend.clear();
     entry.other_engine.clear();
     by_backend[entry.spec.backend].push_back(std::move(entry));
+  }
+  for (const std::string& entry : unreadable) {
+    PrintErr("a dataset is left out, because its entry in the catalog cannot be read: {}\n", entry);
   }
   RestoredDatasets found;
   // A fleet has one name in a catalog; a dataset of another backend may have a table of its name by chance.

@@ -38,8 +38,9 @@ StoreFiles FilesOf(const SharedNodes& nodes, const std::string& backend) {
   }
   for (const std::string& entry : unreadable) {
     spdlog::warn(
-        "the catalog of the backup lacks a dataset whose entry cannot be read; its data, and the entry as "
-        "it is, are in the backup: {}",
+        "the catalog of the backup lacks a dataset whose entry cannot be read, if it is one of this store; "
+        "its data, "
+        "and the entry as it is, are in the backup then: {}",
         entry);
   }
   files["catalog.json"] = EncodeCatalog(entries);

@@ -69,6 +69,7 @@ std::string EncodeBinlogSegment(const BinlogSegment& segment) {
                {"bytes", segment.log.size()},
                {"sha256", Hex(Sha256Of(segment.log))}};
   if (!segment.nodes.empty()) json["zookeeper"] = segment.nodes;
+  if (segment.nodes_ms > 0) json["zookeeper_ms"] = segment.nodes_ms;
   return backup::WithChecksumLine(TextOf(json)) + PackLog(segment.log);
 }
 
@@ -94,6 +95,7 @@ absl::StatusOr<BinlogSegment> DecodeBinlogSegment(std::string_view bytes, std::s
                         .last_ms = fields.Uint("last_ms", 0, kMaxTime),
                         .transactions = fields.Uint("transactions", 0, UINT64_MAX),
                         .nodes = fields.OptionalString("zookeeper").value_or(""),
+                        .nodes_ms = fields.OptionalUint("zookeeper_ms", 0, kMaxTime).value_or(0),
                         .nodes_in = fields.Uint("zookeeper_in", 0, UINT64_MAX),
                         .log = ""};
   const uint64_t size = fields.Uint("bytes", 0, kMaxLogBytes);

@@ -32,6 +32,8 @@ struct BinlogSegment {
   /// The shared ZooKeeper nodes (catalog/shared_nodes.h) as they were after the last transaction; empty: the
   /// same as in the segment before.
   std::string nodes;
+  uint64_t nodes_ms =
+      0;  ///< With nodes, when they were read; 0: not known, as in segments of earlier versions.
   /// The number of the segment that has the nodes which are in force after this one; 0: none has, so they are
   /// those of the backup.
   uint64_t nodes_in = 0;

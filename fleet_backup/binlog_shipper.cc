@@ -159,6 +159,7 @@ absl::Status BinlogShipper::Send(const Host& host) {
                     missing, position, state->gtid));
   }
   const auto nodes = options_.nodes();
+  const uint64_t nodes_ms = WallClockMs();
   const bool has_nodes = nodes.ok() && *nodes != chain_->nodes;
   SegmentBuilder builder(options_.domain, chain_->position);
   if (shardops::CountMissing(state->gtid, position) > 0) {
@@ -182,7 +183,10 @@ absl::Status BinlogShipper::Send(const Host& host) {
   if (builder.transactions() > 0 || has_nodes) {
     BinlogSegment segment = builder.Take();
     if (segment.transactions == 0) segment.first_ms = segment.last_ms = WallClockMs();
-    if (has_nodes) segment.nodes = *nodes;
+    if (has_nodes) {
+      segment.nodes = *nodes;
+      segment.nodes_ms = nodes_ms;
+    }
     if (auto status = Put(std::move(segment)); !status.ok()) return status;
   }
   // The log was sent, but it is not what was promised without the settings of datasets.

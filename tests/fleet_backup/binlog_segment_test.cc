@@ -66,6 +66,9 @@ TEST(BinlogSegment, ItsFormIsPinned) {
 TEST(BinlogSegment, IsReadBack) {
   ASSERT_OK_AND_ASSIGN(const BinlogSegment read, DecodeBinlogSegment(EncodeBinlogSegment(Example()), kBlob));
   EXPECT_EQ(read, Example());
+  BinlogSegment timed = Example();
+  timed.nodes_ms = 1'003'000;
+  EXPECT_EQ(*DecodeBinlogSegment(EncodeBinlogSegment(timed), kBlob), timed);
   // One that has nothing but other settings of datasets.
   BinlogSegment empty = Example();
   empty.log.clear();

@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -31,9 +32,12 @@ class DirtyLog {
   static constexpr uint64_t kManyRemoved = 4096;
 
   /// Takes ownership of `handle`. IDs begin at `first_id`, which must be higher than any ID given before.
-  DirtyLog(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* handle, uint64_t first_id)
-      : db_(db), handle_(handle), next_id_(first_id) {}
-  ~DirtyLog() { db_->DestroyColumnFamilyHandle(handle_); }
+  ///
+  /// close  gives the handle back when this ends (Engine::CloseAuxiliaryFamily).
+  DirtyLog(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* handle, uint64_t first_id,
+           std::function<void(rocksdb::ColumnFamilyHandle*)> close)
+      : db_(db), handle_(handle), close_(std::move(close)), next_id_(first_id) {}
+  ~DirtyLog() { close_(handle_); }
   DirtyLog(const DirtyLog&) = delete;
   DirtyLog& operator=(const DirtyLog&) = delete;
 
@@ -61,6 +65,7 @@ class DirtyLog {
 
   rocksdb::DB* const db_;
   rocksdb::ColumnFamilyHandle* const handle_;
+  const std::function<void(rocksdb::ColumnFamilyHandle*)> close_;
   std::atomic<uint64_t> next_id_;
   std::atomic<uint64_t> first_{0};    // no entry has a lower ID, now or later
   std::atomic<uint64_t> removed_{0};  // since first_ was found

@@ -100,12 +100,12 @@ class Engine {
 
   // ---- auxiliary families, such as dirty logs ----
 
-  /// Opens the family of that name, and creates it if there is none. The caller owns the handle until
-  /// DropAuxiliaryFamily, and must destroy it before the engine ends.
+  /// Opens the family of that name, and creates it if there is none. The caller gives the handle back by
+  /// CloseAuxiliaryFamily, whether the family was dropped or not, before the engine ends.
   absl::StatusOr<rocksdb::ColumnFamilyHandle*> OpenAuxiliaryFamily(const std::string& name);
   /// Drops such a family with its data. OK if there is none.
   ///
-  /// open  the family's handle if it is open, which stays its owner's to destroy; null if it is not open.
+  /// open  the family's handle if it is open, which its owner still has to give back; null if it is not open.
   absl::Status DropAuxiliaryFamily(const std::string& name, rocksdb::ColumnFamilyHandle* open);
   /// Takes back the handle of such a family, or of one of a dataset that nobody has: it then can be opened or
   /// dropped again if it was not dropped. Must be called without locks that a caller of the engine holds.

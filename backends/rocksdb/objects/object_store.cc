@@ -118,7 +118,8 @@ absl::StatusOr<ObjectId> RocksObjectStore::UnusedId(const CreateOptions& options
     if (it->Valid() && it->key().size() == sizeof(uint64_t)) {
       last = std::max(last, ReadBigEndian<uint64_t>(it->key().ToStringView()));
     }
-    if (auto raised = ids_->RaiseTo({{shard, (last & ObjectId::kMaxLocal) + 1}}); !raised.ok()) return raised;
+    if (auto raised = ids_->RaiseTo({.shards = {{shard, (last & ObjectId::kMaxLocal) + 1}}}); !raised.ok())
+      return raised;
   }
 }
 

@@ -92,7 +92,9 @@ absl::Status OpenDirtyLog(Engine& engine, Family& family) {
   // Each run assigns IDs from a range of its own.
   const uint64_t first = family.gate.ids;
   family.gate.ids = first + kIdsPerRun;
-  family.gate.SetDirtyLog(std::make_shared<DirtyLog>(&engine.db(), *handle, first));
+  family.gate.SetDirtyLog(std::make_shared<DirtyLog>(
+      &engine.db(), *handle, first,
+      [&engine](rocksdb::ColumnFamilyHandle* closed) { engine.CloseAuxiliaryFamily(closed); }));
   auto stored = LoadGate(engine, family.settings->incarnation);
   if (!stored.ok()) return stored.status();
   stored->ids = family.gate.ids;
