@@ -6,6 +6,7 @@
 #include <string>
 
 #include "backend_api/unit_key.h"
+#include "backends/rocksdb/engine/dirty_log.h"
 #include "backends/rocksdb/rows/row_deleter.h"
 #include "base/big_endian.h"
 #include "tests/backend_suite/suite.h"
@@ -177,6 +178,22 @@ TEST_F(EngineTest, ATrimThatWasSuggestedForADroppedDatasetSparesTheNextOfItsName
   ASSERT_TRUE(trimmer.Suggest(backend_->engine().FindFamily("rows")->settings, column));
   trimmer.Drain();
   EXPECT_EQ(StoredCells("rows"), 1u) << "its own suggestions are followed";
+}
+
+TEST_F(EngineTest, ADirtyLogThatEndsGivesItsFamilyBack) {
+  rocks::Engine& engine = backend_->engine();
+  const std::string name = rocks::DirtyLog::FamilyName("rows");
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_OK_AND_ASSIGN(rocksdb::ColumnFamilyHandle* const handle, engine.OpenAuxiliaryFamily(name));
+    const rocks::DirtyLog log(&engine.db(), handle, /*first_id=*/1, [&](rocksdb::ColumnFamilyHandle* closed) {
+      engine.CloseAuxiliaryFamily(closed);
+    });
+    // The first one is not dropped, as where the disk was full, so the second one opens the same family.
+    EXPECT_FALSE(engine.HasUnknownFamily(name));
+    if (i == 1) EXPECT_OK(engine.DropAuxiliaryFamily(name, handle));
+  }
+  EXPECT_FALSE(engine.HasUnknownFamily(name));
+  Open({});
 }
 
 TEST_F(EngineTest, PartitionsSplitWhatIsInFiles) {
