@@ -190,7 +190,9 @@ TEST_F(EngineTest, ADirtyLogThatEndsGivesItsFamilyBack) {
     });
     // The first one is not dropped, as where the disk was full, so the second one opens the same family.
     EXPECT_FALSE(engine.HasUnknownFamily(name));
-    if (i == 1) EXPECT_OK(engine.DropAuxiliaryFamily(name, handle));
+    if (i == 1) {
+      EXPECT_OK(engine.DropAuxiliaryFamily(name, handle));
+    }
   }
   EXPECT_FALSE(engine.HasUnknownFamily(name));
   Open({});
