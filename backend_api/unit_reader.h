@@ -109,9 +109,8 @@ class UnitReader : public UnitView {
 
   /// Returns the highest timestamp (ms) that was assigned to a row; 0 for other shapes.
   [[nodiscard]] virtual absl::StatusOr<uint64_t> LastTimestamp() = 0;
-  /// Objects: returns the next local ID of each shard that has any. Empty for other shapes. After kv repair
-  /// each is at least the repair's floor, which is above all IDs that were assigned before the repair.
-  [[nodiscard]] virtual absl::StatusOr<std::map<uint32_t, uint64_t>> NextLocalIds() = 0;
+  /// Returns the lowest local IDs that may be assigned next; a default one for other shapes than objects.
+  [[nodiscard]] virtual absl::StatusOr<LocalIdFloors> NextLocalIds() = 0;
 };
 
 }  // namespace kvstore

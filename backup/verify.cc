@@ -55,7 +55,7 @@ class Verification {
     if (const BackedUpFile* catalog = manifest_.Find("catalog.json"); catalog != nullptr) {
       if (auto status = CheckCatalog(*catalog); !status.ok()) return status;
     }
-    // That catalog lacks the datasets whose entries in ZooKeeper could not be read.
+    // The catalog lacks the datasets whose entries in ZooKeeper could not be read.
     if (const BackedUpFile* nodes = manifest_.Find(kSharedNodesFile); nodes != nullptr) {
       if (auto entries = ReadEntries(*nodes); !entries.ok()) return entries.status();
     }

@@ -102,7 +102,7 @@ absl::Status CreateMap(ZooKeeper& zookeeper, const std::string& root, ShardSpace
   if (AddIfFits(steps, HistoryStep(root, space, map, WallClockMs(), who))) {
     // A transaction does not create the nodes above its own.
     for (const std::string& above : {root + "/shards", Folder(root, space)}) {
-      // An error here shows again in what follows.
+      // The node may exist already. If it cannot be created, the transaction below fails, too.
       zookeeper.Create(above, "").IgnoreError();
     }
     absl::Status status = zookeeper.Change(std::move(steps));

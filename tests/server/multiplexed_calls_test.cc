@@ -1,3 +1,5 @@
+#include "server/grpc/multiplexed_calls.h"
+
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
@@ -9,7 +11,6 @@
 #include "backend_api/outcome.h"
 #include "server/call/access.h"
 #include "server/grpc/grpc_transport.h"
-#include "server/grpc/multiplexed_calls.h"
 #include "tests/server/drained_writers.h"
 #include "tests/server/served.h"
 #include "tests/support/eventually.h"

@@ -1,3 +1,5 @@
+#include "client/stream_pool.h"
+
 #include <absl/base/thread_annotations.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
@@ -10,7 +12,6 @@
 
 #include "backend_api/outcome.h"
 #include "base/mutex.h"
-#include "client/stream_pool.h"
 #include "kvstore_api/call_scope.h"
 #include "kvstore_api/connect.h"
 #include "tests/support/eventually.h"

@@ -161,7 +161,7 @@ TEST_F(MoveGoneTest, ShardsThatHaveMovedThereAreNotGivenUp) {
   EXPECT_THAT(reported_, HasSubstr("shards mod 2-3 are used at " + first_.host_a().ToString()));
   EXPECT_EQ(LoadMoves(first_.fleet())->known.size(), 1u);
   EXPECT_EQ(first_.fleet().ledger->List()->size(), 1u);
-  // What the page says: the map names the old pair again, and the command then puts the old tables back.
+  // The runbook says so: the map names the old pair again, and the command then puts the old tables back.
   Assign({.space = ShardSpace::kMod, .first = 0, .last = 1}, first_.hosts());
   ASSERT_OK(CancelWithout(second_.hosts()));
   ExpectEnded();

@@ -90,7 +90,7 @@ class Changes {
   /// Runs `work` for all pairs in parallel.
   void ForEach(ShardSpace space, std::vector<PairNow>& pairs,
                const std::function<void(PairNow&, size_t)>& work);
-  /// Returns the place behind which is everything that is not visible yet.
+  /// Returns the place after which is everything that is not visible yet.
   absl::StatusOr<LogPlace> AwaitNow(ShardSpace space, const PairNow& pair);
   /// Returns the place before the oldest transaction that the master's log has.
   ///

@@ -18,7 +18,7 @@ namespace kvstore::mysql {
 /// The tables of a dataset, as a log names them.
 struct DatasetTables {
   ShardSpace space = ShardSpace::kId;
-  std::string name;  ///< Of the table in each shard.
+  std::string name;  ///< The name of the dataset's table in each shard.
   Shape shape = Shape::kRows;
   uint32_t type = 0;  ///< In the IDs of objects.
   /// The gtid_domain_ids of the pairs that the follower reads, and the time before which it has all. A shard

@@ -60,7 +60,8 @@ auto MySqlMappingStore::RunOnShardOf(uint64_t from, Repeat repeat, Work work)
     -> std::invoke_result_t<Work, Connection&, const Table&> {
   const uint32_t shard = ObjectId::ShardOf(from);
   if (fleet_->map(ShardSpace::kId).Find(shard) == nullptr) {
-    return absl::InvalidArgumentError(fmt::format("from: shard {} is not open", shard));
+    return absl::InvalidArgumentError(
+        fmt::format("from: shard {} is not open; kv shards get shows which shards are", shard));
   }
   return fleet_->Run(ShardSpace::kId, shard, repeat,
                      [&](Connection& connection) { return work(connection, dataset_->TableOn(shard)); });

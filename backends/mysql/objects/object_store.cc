@@ -101,9 +101,10 @@ absl::StatusOr<uint64_t> MySqlObjectStore::Insert(Connection& connection, uint32
   if (local > ObjectId::kMaxLocal) {
     // No ID can name this object.
     connection.Prepare(Sql::kEraseObject, table).Bind(local).Execute();
-    return absl::ResourceExhaustedError(fmt::format("shard {}: all {} local IDs of type {} are used",
-                                                    DatabaseName(ShardSpace::kId, shard), ObjectId::kMaxLocal,
-                                                    dataset_->type));
+    return absl::ResourceExhaustedError(
+        fmt::format("shard {}: all {} local IDs of type {} are used; create on another shard, or give this "
+                    "one the weight 0 (kv shards weight)",
+                    DatabaseName(ShardSpace::kId, shard), ObjectId::kMaxLocal, dataset_->type));
   }
   if (local >= kAlarm && (local % 1'000'000 == 0 || !warned_.exchange(true))) {
     spdlog::warn("shard {}: {} of {} local IDs of dataset {} are used", DatabaseName(ShardSpace::kId, shard),

@@ -101,15 +101,6 @@ class ResumedByWrites : public rocksdb::EventListener {
   std::atomic<bool>& stopped_;
 };
 
-/// Trims the log of a dataset's changes, if there is one.
-void TrimChangeLog(const Family& family) {
-  // The log is not dropped meanwhile.
-  const std::shared_lock lock(family.gate.mutex);
-  if (!family.gate.CheckRead().ok()) return;
-  // Entries that cannot be trimmed now, on a full disk for example, are trimmed later.
-  if (const auto log = family.gate.open_change_log()) log->Trim().IgnoreError();
-}
-
 /// The size of a file in bytes; 0 if there is none.
 uint64_t SizeOf(const std::filesystem::path& file) {
   std::error_code error;
