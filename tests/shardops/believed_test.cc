@@ -338,7 +338,7 @@ TEST_F(RecordedStateTest, EmptyShardsAreNotMadeWhereAnotherHostHasThem) {
   const std::vector<Host> known = {pair_.host_a(), pair_.host_b()};
   for (const auto empty : {mysql::EmptyElsewhere::kRefused, mysql::EmptyElsewhere::kIgnored}) {
     EXPECT_THAT(backend->CheckNowhereElse(known, empty),
-                FailsWith(absl::StatusCode::kFailedPrecondition, "the map is wrong there"));
+                FailsWith(absl::StatusCode::kFailedPrecondition, "Either the map is wrong"));
   }
   // `kv shards check` proposes to look at the map instead of making the shards.
   const auto found = shardops::CheckFleet(pair_.fleet(), {});
