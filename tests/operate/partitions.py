@@ -407,11 +407,13 @@ def main():
     for name in chosen:
         if name not in cases:
             raise SystemExit(f"there is no case {name}; these are: {', '.join(cases)}")
-    probe = subprocess.run(["ip", "netns", "add", f"kv{os.getpid()}"], capture_output=True, text=True, check=False)
-    if probe.returncode != 0:
-        print(f"skipped: network namespaces cannot be made: {probe.stderr.strip()}")
-        sys.exit(77)
-    subprocess.run(["ip", "netns", "del", f"kv{os.getpid()}"], check=True)
+    probed = f"kv{os.getpid()}"
+    for words in (["netns", "add", probed], ["-n", probed, "link"], ["netns", "del", probed]):
+        probe = subprocess.run(["ip", *words], capture_output=True, text=True, check=False)
+        if probe.returncode != 0:
+            subprocess.run(["ip", "netns", "del", probed], capture_output=True, check=False)
+            print(f"skipped: network namespaces cannot be made or entered: {probe.stderr.strip()}")
+            sys.exit(77)
     folder = pathlib.Path(tempfile.mkdtemp(prefix="kvstore-partitions-"))
     network = fleet = None
     kept = True
