@@ -45,6 +45,14 @@ constexpr size_t kReadBytes = size_t{1} << 20;
 /// How soon a read of the stream notices that the call must end.
 constexpr int kPollMs = 100;
 
+/// Reads the file in which mariadb-backup says what it has copied.
+absl::StatusOr<std::string> ReadInfo(const std::filesystem::path& folder) {
+  auto info = ReadFile(folder / "mariadb_backup_info");
+  // Its name before MariaDB 11.1.
+  if (absl::IsNotFound(info.status())) info = ReadFile(folder / "xtrabackup_info");
+  return info;
+}
+
 std::string ThisHost() {
   std::array<char, 256> name{};
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
@@ -199,7 +207,7 @@ class HostCreate {
     auto files = pieces.Finish();
     if (!files.ok()) return files.status();
     manifest.files = *std::move(files);
-    const auto info = ReadFile((*folder)->path() / "xtrabackup_info");
+    const auto info = ReadInfo((*folder)->path());
     if (!info.ok()) return info.status();
     const auto gtid = GtidIn(FieldOf(*info, "binlog_pos"));
     if (!gtid) {
