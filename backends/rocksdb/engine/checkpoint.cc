@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <fstream>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -165,14 +166,18 @@ absl::Status AddFile(const rocksdb::LiveFileStorageInfo& info, const fs::path& f
 
 /// Makes the checkpoint of the database in `folder`/rocksdb. RocksDB's own Checkpoint would insist on a file
 /// of options, which our databases do not have (file_system.h).
-absl::StatusOr<std::vector<CheckpointFile>> CheckpointDatabase(rocksdb::DB& db, const fs::path& folder) {
+///
+/// log_bytes  the size of the logs.
+absl::StatusOr<std::vector<CheckpointFile>> CheckpointDatabase(rocksdb::DB& db, const fs::path& folder,
+                                                               uint64_t log_bytes) {
   // A log that was not synced may have a hole after a power loss, and then a checkpoint of it would be all
   // that is left of what the hole had.
   if (const auto synced = db.SyncWAL(); !synced.ok()) return ToStatus(synced, "sync the log");
   const DeletionsOff deletions_off(db);
   if (!deletions_off.status().ok()) return ToStatus(deletions_off.status(), "keep the files of the store");
   rocksdb::LiveFilesStorageInfoOptions options;
-  options.wal_size_for_flush = kFlushedLogs;
+  // RocksDB 9 never flushes for a limit between these two.
+  options.wal_size_for_flush = log_bytes < kFlushedLogs ? std::numeric_limits<uint64_t>::max() : 0;
   std::vector<rocksdb::LiveFileStorageInfo> infos;
   if (const auto listed = db.GetLiveFilesStorageInfo(options, &infos); !listed.ok()) {
     return ToStatus(listed, "list the files of the store");
@@ -230,7 +235,8 @@ absl::StatusOr<std::map<std::string, std::string>> ReadStoreFiles(const DataDir&
 }
 
 absl::StatusOr<std::unique_ptr<Checkpoint>> CheckpointDirectory(const DataDir& dir, rocksdb::DB& db,
-                                                                uint64_t number, CatalogFile catalog) {
+                                                                uint64_t number, CatalogFile catalog,
+                                                                uint64_t log_bytes) {
   const fs::path folder = dir.checkpoints() / std::to_string(number);
   auto before = ReadSmallFiles(dir, catalog);
   if (!before.ok()) return before.status();
@@ -238,7 +244,7 @@ absl::StatusOr<std::unique_ptr<Checkpoint>> CheckpointDirectory(const DataDir& d
     Attempt made(folder);
     if (auto status = MakeFolders(folder); !status.ok()) return status;
     const uint64_t sequence = db.GetLatestSequenceNumber();
-    auto files = CheckpointDatabase(db, folder);
+    auto files = CheckpointDatabase(db, folder, log_bytes);
     if (!files.ok()) return files.status();
     auto after = ReadSmallFiles(dir, catalog);
     if (!after.ok()) return after.status();

@@ -26,9 +26,11 @@ enum class CatalogFile : uint8_t {
 /// migrations, and the database. Table and blob files are hard links; the rest is copied. Contract and errors
 /// as Engine::MakeCheckpoint.
 ///
-/// number  names the checkpoint's folder; no other checkpoint of this process has it.
+/// number     names the checkpoint's folder; no other checkpoint of this process has it.
+/// log_bytes  the size of the database's logs (Engine::Logs).
 absl::StatusOr<std::unique_ptr<Checkpoint>> CheckpointDirectory(const DataDir& dir, rocksdb::DB& db,
-                                                                uint64_t number, CatalogFile catalog);
+                                                                uint64_t number, CatalogFile catalog,
+                                                                uint64_t log_bytes);
 
 /// Reads the files of a store's directory that say what its data is: the catalog and the records of
 /// migrations. Returns their texts by their paths in the directory.

@@ -348,7 +348,8 @@ absl::StatusOr<LogSchema> Engine::Schema() const {
 
 absl::StatusOr<std::unique_ptr<Checkpoint>> Engine::MakeCheckpoint() {
   if (auto status = CheckWritable(); !status.ok()) return status;
-  return CheckpointDirectory(dir_, *db_, ++checkpoints_, CatalogFileFor(!AllFamilies().empty()));
+  return CheckpointDirectory(dir_, *db_, ++checkpoints_, CatalogFileFor(!AllFamilies().empty()),
+                             Logs().bytes);
 }
 
 LogsOnDisk Engine::Logs() const {

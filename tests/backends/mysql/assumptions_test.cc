@@ -114,9 +114,10 @@ TEST(MariaDb, ShowsWhatATriggerWroteBeforeTheRowOfMyRocksButNotToASnapshotOfBoth
 TEST(Connector, ConnectsInPlaintextThoughTlsIsEnforced) {
   // This is why Connection::Open asks for Ssl_cipher.
   KV_SKIP_ON_MYSQL("a MySQL server makes itself a certificate, and has TLS");
+  const MariaDbServer server({"--skip-ssl"});
   sql::ConnectOptionsMap options;
   options["sslEnforce"] = true;
-  const auto connection = Connect(options);
+  const auto connection = ConnectTo(server, options);
   const std::unique_ptr<sql::Statement> statement(connection->createStatement());
   const std::unique_ptr<sql::ResultSet> cipher(statement->executeQuery("SHOW STATUS LIKE 'Ssl_cipher'"));
   ASSERT_TRUE(cipher->next());
