@@ -28,7 +28,9 @@ fs::path MotoPython() { return fs::path(KV_S3_SERVERS) / "venv-s3/bin/python"; }
 }  // namespace
 
 bool S3Server::IsVersity() { return fs::exists(Versity()); }
-bool S3Server::IsInstalled() { return IsVersity() || fs::exists(MotoPython()); }
+bool S3Server::IsInstalled() {
+  return IsVersity() || fs::exists(fs::path(KV_S3_SERVERS) / "venv-s3/complete");
+}
 
 S3Server::S3Server(const Authority::Files* tls) : port_(FreePort()), has_tls_(tls != nullptr) {
   CredentialsFile("keys", key_id(), secret());
