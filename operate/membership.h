@@ -48,6 +48,7 @@ class Membership {
   absl::StatusOr<Meeting> Meet(const Json& says);
   /// Tells the others that this process works at something that takes long, so that it keeps the leadership
   /// (see FindLeader). It says nothing of the masters: what it saw of them is old by then.
+  /// UNAVAILABLE if ZooKeeper cannot be reached.
   absl::Status SayBusy() { return Say(Json::object()).status(); }
   /// Gives the leadership up, so that another process takes it at once.
   void Leave();

@@ -95,7 +95,10 @@ TEST_F(KvSharedCatalog, AServerBacksUpItsStoreWithTheCatalog) {
   const Json list = Json::parse(run({"backup", "list", "--from", url, "--json"}).out);
   for (const Json& backup : list["backups"]) {
     const Output named = run({"--config", again, "backup", "restore", "--catalog", "--backup", backup["id"]});
-    EXPECT_THAT(named.err, Not(HasSubstr("log/")));
+    // Each is read; an earlier one is another catalog than the one that is there now.
+    EXPECT_TRUE(named.code == 0 ||
+                named.err.find("a catalog is restored only where there is none") != std::string::npos)
+        << named.err;
   }
   EXPECT_EQ(run({"--config", again, "dataset", "create", "other"}).code, 0);
   EXPECT_THAT(run({"--config", again, "backup", "restore", "--catalog"}).err,

@@ -177,7 +177,6 @@ TEST(Hosts, OneThatHangsCostsATimeoutAndThenNothing) {
 TEST(Hosts, OneThatHangsCostsOneTimeoutForAllIdleConnections) {
   auto options = ShortTimeouts();
   options.pool.check_after_ms = 0;
-  // One for the idle connection, and one for the new one.
   options.breaker = {.failures = 2, .min_pause_ms = 60'000, .max_pause_ms = 60'000};
   Opened dataset(kObjects, options);
   mysql::Pool& pool = dataset.backend->fleet().PoolOf({"127.0.0.1", SharedFleet().server(0).port()});
